@@ -1,0 +1,60 @@
+"""The program: runs the root command and turns every error into two lines and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from separata.errors import SeparataError
+
+BROKEN = 3
+
+
+def main() -> None:
+    """Run ``separata`` with the arguments of this process and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line.
+
+    Returns:
+        0 done, 1 a claim or check does not hold, 2 wrong use, 3 a plugin is broken, 130 interrupted.
+    """
+    from .root import command
+
+    arguments = list(arguments)
+    debug = _take_flag(arguments, "--debug") or os.environ.get("SEPARATA_DEBUG") == "1"
+    try:
+        command().main(arguments, prog_name="separata")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0 if done.code is None else BROKEN
+    except SeparataError as error:
+        if debug:
+            traceback.print_exc()
+        _print_error(error.problem, error.remedy)
+        return error.exit_code
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        _print_error(
+            f"unexpected {type(error).__name__}: {' '.join(str(error).split())}",
+            "run it again with --debug to see where, and report it to the plugin's author",
+        )
+        return BROKEN
+    return 0
+
+
+def _take_flag(arguments: list[str], flag: str) -> bool:
+    """Remove a root flag wherever it stands, since people add it at the end; what follows ``--`` is left alone."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    found = flag in arguments[:end]
+    arguments[:end] = [argument for argument in arguments[:end] if argument != flag]
+    return found
+
+
+def _print_error(problem: str, remedy: str) -> None:
+    print(f"separata: {problem}", file=sys.stderr)
+    print(f"  {remedy}", file=sys.stderr)

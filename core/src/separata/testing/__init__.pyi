@@ -1,0 +1,3 @@
+from .site import Site as Site
+
+__all__: list[str]
