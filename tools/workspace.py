@@ -1,7 +1,8 @@
 """The workspace tool: install the parts editable, write and check the catalogue, say what changed.
 
-python tools/workspace.py install core cli plugins   (or one part: plugins/xkv)
-python tools/workspace.py requirements core plugins  what the parts need from the index, one requirement a line
+python tools/workspace.py prepare                     third-party packages, once for all environments
+python tools/workspace.py install core cli plugins    the parts, editable (or one of them: plugins/xkv)
+python tools/workspace.py requirements core plugins   what the parts need from the package index
 python tools/workspace.py catalogue                   write registry.toml's generated lines and the core's copy
 python tools/workspace.py check                       fail where the registry and the parts differ
 python tools/workspace.py changed BASE                slugs to test again after the changes since BASE
@@ -11,13 +12,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+
+import shared
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,6 +45,12 @@ def project(part: Path) -> dict[str, object]:
     """The [project] table of a part."""
     table: dict[str, object] = tomllib.loads((part / "pyproject.toml").read_text("utf-8"))["project"]
     return table
+
+
+def prepare() -> None:
+    """Let this environment see the third-party packages that the whole workspace needs."""
+    shared.install([*requirements(["core", "cli", "plugins"]), *shared.group("types", "test")])
+    shared.attach(Path(sysconfig.get_path("purelib")))
 
 
 def install(names: Sequence[str]) -> None:
@@ -108,9 +119,9 @@ def _strings(value: object) -> list[str]:
 
 
 def _dist(requirement: str) -> str:
-    from packaging.requirements import Requirement
-
-    return Requirement(requirement).name
+    """The distribution that a requirement names; this runs before the packaging library is there."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return found.group() if found else requirement
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,11 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = parser.add_subparsers(dest="word", required=True)
     for word in ("install", "requirements"):
         words.add_parser(word).add_argument("parts", nargs="+")
+    words.add_parser("prepare")
     words.add_parser("catalogue")
     words.add_parser("check")
     words.add_parser("changed").add_argument("base")
     given = parser.parse_args(arguments)
-    if given.word == "install":
+    if given.word == "prepare":
+        prepare()
+    elif given.word == "install":
         install(given.parts)
     elif given.word == "requirements":
         print("\n".join(requirements(given.parts)))

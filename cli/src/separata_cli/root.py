@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from separata import discovery
 
-from . import evidence, health, listing
+from . import authoring, evidence, health, listing
 
 
 class PluginWord(TyperGroup):
@@ -110,7 +110,7 @@ def root(
     """Methods from recent papers, each a plugin that carries its proof."""
 
 
-for words in (listing, health, evidence):
+for words in (listing, health, evidence, authoring):
     words.add_to(app)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -48,7 +50,7 @@ def save(
     config: Mapping[str, Any],
     extra: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a folder, whole or not at all; a folder that is there already is replaced.
+    """Write a folder, whole or not at all; one that was saved before is replaced.
 
     Args:
         folder: Where to write.
@@ -60,9 +62,8 @@ def save(
 
     Raises:
         WriteFailed: If it can't be written.
+        ArtifactError: If the folder holds something that was not saved by this function.
     """
-    from safetensors.torch import save_file
-
     described = {
         "format": FORMAT,
         "slug": slug,
@@ -72,14 +73,40 @@ def save(
         "versions": versions("separata", f"separata-{slug}", "torch"),
     }
     folder = Path(folder)
+    _refuse_foreign(folder)
     with atomic_folder(folder) as partial:
-        # clone(): tensors that share storage are refused by safetensors, and here each is saved on its own.
-        save_file(
-            {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()},
-            partial / TENSORS,
-        )
         (partial / CONFIG).write_text(json.dumps(described, indent=2) + "\n", "utf-8")
+        # clone(): tensors that share storage are refused by safetensors, and here each is saved on its own.
+        _write({name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, partial)
     return folder
+
+
+def _write(tensors: Mapping[str, Tensor], partial: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    path = partial / TENSORS
+    try:
+        save_file(dict(tensors), path)
+    except SafetensorError as error:
+        # safetensors tells a full disk in words alone.
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise
+    # safetensors lets nobody but the owner read what it writes, whatever the umask says.
+    path.chmod((partial / CONFIG).stat().st_mode)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Keep a folder of the user's own, named by mistake, from being replaced."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    try:
+        _described(folder)
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{folder} holds files that separata did not save", "name a new folder, or an empty one"
+        ) from error
 
 
 def load(folder: Path | str, *, slug: str, kind: str, device: str = "cpu") -> Artifact:
@@ -116,7 +143,8 @@ def versions(*distributions: str) -> dict[str, str]:
     for name in distributions:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:
+        # The metadata of a broken installation may be no text at all.
+        except (PackageNotFoundError, UnicodeDecodeError):
             continue
     return found
 
@@ -132,6 +160,10 @@ def _described(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ArtifactError(f"{path} is not valid JSON: {error}", "save it again") from error
     wanted = {"format", "slug", "kind", "config", "extra", "versions"}
-    if not isinstance(described, dict) or not wanted <= described.keys():
+    if (
+        not isinstance(described, dict)
+        or not wanted <= described.keys()
+        or not isinstance(described["format"], int)
+    ):
         raise ArtifactError(f"{path} was not written by separata", "name a folder that was saved")
     return described

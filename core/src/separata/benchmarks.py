@@ -67,7 +67,7 @@ def race(entry: Race, *, rounds: int = 5) -> Timing:
 
 def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """The exponent of time against size: the least-squares slope in the log-log plane; NaN below two sizes."""
-    if len(sizes) < 2:
+    if len(set(sizes)) < 2:
         return math.nan
     xs, ys = [math.log(size) for size in sizes], [math.log(second) for second in seconds]
     centre_x, centre_y = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -104,8 +104,8 @@ class Result:
                 "ours_s": timing.ours_s,
                 "peer_s": timing.peer_s,
                 "ratio": timing.ratio,
-                "ours_growth": _finite(self.ours_growth),
-                "peer_growth": _finite(self.peer_growth),
+                "ours_growth": finite(self.ours_growth),
+                "peer_growth": finite(self.peer_growth),
             }
             for timing in self.timings
         ]
@@ -139,5 +139,6 @@ def bench(
         yield Result(slug=slug, benchmark=benchmark, timings=timings)
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """The value, or None for NaN and infinities, which JSON has no words for."""
     return value if math.isfinite(value) else None

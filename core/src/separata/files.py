@@ -18,7 +18,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     """Give a temporary file that becomes ``path`` when the block ends well, and vanishes otherwise.
 
     Raises:
-        WriteFailed: If the disk is full or the place can't be written.
+        WriteFailed: If the disk is full, the place can't be written, or a folder stands there.
     """
     path = Path(path)
     with _reported(path):
@@ -77,7 +77,12 @@ def _swap(partial: Path, path: Path) -> None:
     # A folder can't be renamed onto a full one, so the old one steps aside inside the new one's place.
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".partial", dir=path.parent))
     path.rename(old / "old")
-    partial.rename(path)
+    try:
+        partial.rename(path)
+    except BaseException:
+        (old / "old").rename(path)
+        old.rmdir()
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -102,8 +107,19 @@ def _reported(path: Path) -> Iterator[None]:
                 f"the disk is full while {path} was written; nothing half-written was left",
                 f"free some space in {path.parent}, or choose another folder",
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in _REFUSALS and _concerns(error, path):
             raise WriteFailed(
-                f"{path} can't be written: {error.strerror}", "choose a folder you may write to"
+                f"{path} can't be written: {error.strerror}", "choose a place that you may write to"
             ) from error
         raise
+
+
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+
+
+def _concerns(error: OSError, path: Path) -> bool:
+    """Whether an error is about writing the path; what fills it may fail to read something else."""
+    if error.filename is None:
+        return True
+    named, path = Path(os.fsdecode(error.filename)).absolute(), path.absolute()
+    return named == path or named in path.parents or path.parent in named.parents

@@ -44,11 +44,17 @@ def record(name: str, *, registry: Registry | None = None) -> Input:
     known = [slug for slug, entry in registry.known.plugins.items() if bare in entry.inputs]
     seen = []
     for candidate in [slug] if slug else dict.fromkeys([*known, *registry.slugs()]):
-        if candidate not in registry.slugs():
+        if not slug and candidate not in registry.slugs():
             continue
         plugin = registry.plugin(slug) if slug else registry.loadable(candidate)
         for found in plugin.inputs if plugin else ():
             if found.name == bare:
                 return found
             seen.append(f"{candidate}/{found.name}")
+    absent = [registry.known.plugins[slug].dist for slug in known if slug not in registry.slugs()]
+    if absent:
+        raise UnknownName(
+            f"no installed plugin has the input {name!r}",
+            f"it ships in {absent[0]}: python -m pip install {absent[0]}",
+        )
     raise UnknownName(f"there is no input {name!r}", suggest(name, seen, "see `separata inputs`"))

@@ -68,9 +68,9 @@ class Placement:
         """The device of single-process work, without building an accelerator."""
         import torch
 
-        if self.strategy == "cpu":
+        if self.strategy == "cpu" or not torch.accelerator.is_available():
             return torch.device("cpu")
-        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+        return torch.accelerator.current_accelerator() or torch.device("cpu")
 
     def _build(self) -> Accelerator:
         from accelerate import Accelerator

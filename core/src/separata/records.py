@@ -42,10 +42,15 @@ def _is_kind(_: object, __: attrs.Attribute[str], value: str) -> None:
 
 
 def _scales(scales: Iterable[Scale]) -> tuple[Scale, ...]:
-    return tuple(scales)
+    given = (scales,) if isinstance(scales, str) else tuple(scales)
+    if not given or set(given) - set(SCALES):
+        raise InvalidRecord(f"a claim's scales are {given!r}", f"name one or both of {', '.join(SCALES)}")
+    return given
 
 
 def _tags(tags: Iterable[str]) -> frozenset[str]:
+    if isinstance(tags, str):
+        raise InvalidRecord(f"an offer's tags are the text {tags!r}", f"give a set of words: {{{tags!r}}}")
     return frozenset(tags)
 
 
@@ -71,6 +76,8 @@ class Offer:
         summary: One sentence of at most 80 characters.
         config: Import path of the frozen attrs class that is the object's only argument, if it takes one.
         reference: Import path of a slow, float64 implementation that decides what is right.
+        example: Import path of a function that returns one of ``separata.testing``'s examples, on which
+            `separata check` tries the offer.
         tags: Words from the field that help to find it.
     """
 
@@ -82,6 +89,9 @@ class Offer:
         default=None, kw_only=True, validator=attrs.validators.optional(_is_import_path)
     )
     reference: str | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(_is_import_path)
+    )
+    example: str | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(_is_import_path)
     )
     tags: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, converter=_tags)

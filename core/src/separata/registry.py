@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import discovery
@@ -22,7 +23,7 @@ from .errors import (
     UnknownName,
 )
 from .names import NAME, RESERVED
-from .records import Kind, Offer, PluginInfo, State
+from .records import KINDS, Kind, Offer, PluginInfo, State
 
 if TYPE_CHECKING:
     from .events import Event
@@ -56,6 +57,7 @@ class Registry:
         self._plugins: dict[str, Plugin] = {}
         self._failed: dict[str, PluginError] = {}
         self._loader: Loader | None = None
+        self._lock = RLock()
 
     @property
     def known(self) -> Catalogue:
@@ -111,20 +113,22 @@ class Registry:
         """
         if slug in self._plugins:
             return self._plugins[slug]
-        if slug in self._failed:
-            raise self._failed[slug]
         if slug not in self._installed:
             raise self._unknown_plugin(slug)
         refused = self._refused(slug)
         if refused is not None:
             raise refused
-        try:
-            plugin = self._load(slug)
-        except PluginError as error:
-            self._failed[slug] = error
-            raise
-        self._plugins[slug] = plugin
-        return plugin
+        # A second thread waits for the first one's result instead of loading the same plugin again.
+        with self._lock:
+            if slug in self._failed:
+                raise self._failed[slug]
+            if slug not in self._plugins:
+                try:
+                    self._plugins[slug] = self._load(slug)
+                except PluginError as error:
+                    self._failed[slug] = error
+                    raise
+            return self._plugins[slug]
 
     def offer(self, kind: Kind, name: str) -> Offer:
         """The record of one offer, looked up as ``slug/name``, or as ``slug`` for a plugin's first of that kind."""
@@ -167,11 +171,12 @@ class Registry:
         return self._loading().call(name, **arguments)
 
     def _loading(self) -> Loader:
-        if self._loader is None:
-            from .loading import Loader
+        with self._lock:
+            if self._loader is None:
+                from .loading import Loader
 
-            self._loader = Loader()
-        return self._loader
+                self._loader = Loader()
+            return self._loader
 
     def _load(self, slug: str) -> Plugin:
         return self._loading().load(self._installed[slug][0])
@@ -245,6 +250,8 @@ class Registry:
         return UnknownName(f"there is no plugin {slug!r}", suggest(slug, names, "see `separata list --all`"))
 
     def _unknown_offer(self, kind: Kind, name: str, siblings: Sequence[str] = ()) -> UnknownName:
+        if kind not in KINDS:
+            return UnknownName(f"there is no kind {kind!r}", f"the kinds are {', '.join(KINDS)}")
         names = [
             f"{slug}/{offer.name}"
             for slug, holder in (self.known.plugins | self._plugins).items()
@@ -267,9 +274,11 @@ def load_object(path: str, slug: str) -> Any:
         found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    # A module that calls sys.exit() while it is imported must not end the program as if all were well.
+    except (Exception, SystemExit) as error:
+        detail = " ".join(str(error).split())
         raise BrokenPlugin(
-            f"plugin {slug!r} names {path}, which does not load: {type(error).__name__}: {error}",
+            f"plugin {slug!r} names {path}, which does not load: {type(error).__name__}: {detail}",
             f"install what it needs, or tell its author; `separata doctor {slug}` shows more",
         ) from error
     return found

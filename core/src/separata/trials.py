@@ -36,8 +36,9 @@ class Trial:
     seed: int = 0
 
     def input(self, name: str) -> Path:
-        """The local path of a named input."""
-        return inputs.open(name, registry=self.registry)
+        """The local path of an input: the plugin's own of that name, or else any plugin's."""
+        own = [record for record in self.registry.plugin(self.slug).inputs if record.name == name]
+        return inputs.locate(own[0]) if own else inputs.open(name, registry=self.registry)
 
     def generator(self, device: str = "cpu") -> torch.Generator:
         """A random generator seeded with the trial's seed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ..discovery import GROUP, Installed
+from separata.discovery import GROUP, Installed
 
 
 class Site:
