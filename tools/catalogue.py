@@ -12,13 +12,39 @@ import tomlkit
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY = ROOT / "registry.toml"
 COPY = ROOT / "core/src/separata/_catalog.json"
+PAGE = ROOT / "docs/plugins.md"
+
+
+def document() -> tomlkit.TOMLDocument:
+    """What registry.toml says.
+
+    Raises:
+        ValueError: If it is missing, not valid TOML (with the line), or has no plugins.
+    """
+    try:
+        found = tomlkit.parse(REGISTRY.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{REGISTRY.name} can't be read: {error}") from error
+    if "plugins" not in found:
+        raise ValueError(f"{REGISTRY.name} has no [plugins.SLUG]")
+    return found
 
 
 def declared(slug: str) -> dict[str, Any]:
-    """What an installed plugin declares, in the registry's words."""
+    """What an installed plugin declares, in the registry's words.
+
+    Raises:
+        ValueError: If it is not installed, or can't be loaded.
+    """
+    from separata.errors import SeparataError
     from separata.registry import default
 
-    plugin = default().plugin(slug)
+    try:
+        plugin = default().plugin(slug)
+    except SeparataError as error:
+        raise ValueError(
+            f"{slug} can't be asked what it declares: {error.problem}; {error.remedy}"
+        ) from error
     offers = [
         {"kind": offer.kind, "name": offer.name, "summary": offer.summary, "tags": sorted(offer.tags)}
         for offer in plugin.offers
@@ -34,21 +60,18 @@ def written() -> tuple[str, str]:
     """The text of registry.toml and of the copy as they should be now.
 
     Raises:
-        ValueError: If registry.toml is not valid TOML, with the line.
+        ValueError: If registry.toml can't be read, or one of its plugins can't be asked.
     """
-    try:
-        document = tomlkit.parse(REGISTRY.read_text("utf-8"))
-    except tomlkit.exceptions.ParseError as error:
-        raise ValueError(f"{REGISTRY.name} can't be read: {error}") from error
-    plugins: Any = document["plugins"]
+    registry = document()
+    plugins: Any = registry["plugins"]
     for slug, row in plugins.items():
         for name, value in declared(slug).items():
             if name == "offers":
                 row[name] = _offers(value)
             else:
                 row[name] = value
-    copy = json.dumps(document.unwrap(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    return tomlkit.dumps(document), copy
+    copy = json.dumps(registry.unwrap(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    return tomlkit.dumps(registry), copy
 
 
 def write() -> int:
@@ -66,24 +89,28 @@ def write() -> int:
 def check() -> int:
     """Say which file differs from what it should be, and which plugin folder has no row."""
     try:
-        registry, copy = written()
+        # A row without a folder has nobody to ask, so the files are compared only once the rows are right.
+        problems = _unmatched(set(document().unwrap()["plugins"])) or _outdated()
     except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    problems = [
-        f"{path.relative_to(ROOT)} is out of date: run python tools/workspace.py catalogue"
-        for path, text in ((REGISTRY, registry), (COPY, copy))
-        if path.read_text("utf-8") != text
-    ]
-    rows = set(tomlkit.parse(registry).unwrap()["plugins"])
-    folders = {path.parent.name for path in (ROOT / "plugins").glob("*/pyproject.toml")}
-    problems += [f"plugins/{slug} has no row in registry.toml" for slug in sorted(folders - rows)]
-    problems += [
-        f"registry.toml names {slug}, and there is no plugins/{slug}" for slug in sorted(rows - folders)
-    ]
+        problems = [str(error)]
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
+
+
+def _unmatched(rows: set[str]) -> list[str]:
+    folders = {path.parent.name for path in (ROOT / "plugins").glob("*/pyproject.toml")}
+    return [f"plugins/{slug} has no row in registry.toml" for slug in sorted(folders - rows)] + [
+        f"registry.toml names {slug}, and there is no plugins/{slug}" for slug in sorted(rows - folders)
+    ]
+
+
+def _outdated() -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)} is out of date: run python tools/workspace.py catalogue"
+        for path, text in zip((REGISTRY, COPY), written(), strict=True)
+        if not path.is_file() or path.read_text("utf-8") != text
+    ]
 
 
 def _offers(offers: list[dict[str, Any]]) -> Any:

@@ -27,11 +27,11 @@ import shared
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def parts(names: Iterable[str]) -> list[Path]:
+def parts(names: Iterable[str], root: Path = ROOT) -> list[Path]:
     """The distributions' folders; ``plugins`` stands for all of them."""
     found: list[Path] = []
     for name in names:
-        folder = ROOT / name
+        folder = root / name
         if name == "plugins":
             found += sorted(path.parent for path in folder.glob("*/pyproject.toml"))
         elif (folder / "pyproject.toml").is_file():
@@ -49,7 +49,7 @@ def project(part: Path) -> dict[str, object]:
 
 def prepare() -> None:
     """Let this environment see the third-party packages that the whole workspace needs."""
-    shared.install([*requirements(["core", "cli", "plugins"]), *shared.group("types", "test")])
+    shared.install([*requirements(["core", "cli", "plugins"]), *shared.group("types", "test", "docs")])
     shared.attach(Path(sysconfig.get_path("purelib")))
 
 
@@ -86,7 +86,7 @@ def build_editable(part: Path, folder: Path) -> Path:
 
 def requirements(names: Sequence[str]) -> Iterator[str]:
     """What the parts need from the package index: their requirements, less the workspace's own distributions."""
-    own = {str(project(part)["name"]) for part in parts(["core", "cli", "plugins"])}
+    own = {_dist(str(project(part)["name"])) for part in parts(["core", "cli", "plugins"])}
     found: set[str] = set()
     for part in parts(names):
         table = project(part)
@@ -100,18 +100,29 @@ def requirements(names: Sequence[str]) -> Iterator[str]:
 
 def changed(base: str) -> list[str]:
     """The plugins that changes since a commit can have touched: all if core, cli or the workspace changed."""
-    names = ["git", "diff", "--name-only", base, "--"]
+    # Without renames a moved file counts where it was, too.
+    names = ["git", "diff", "--name-only", "--no-renames", base, "--"]
     paths = subprocess.run(names, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
     everything = [part.name for part in parts(["plugins"])]
     touched = {Path(path).parts[1] for path in paths if path.startswith("plugins/")}
     if any(path and not path.startswith(("plugins/", "docs/")) for path in paths):
         return everything
-    own = {str(project(part)["name"]): part.name for part in parts(["plugins"])}
-    for part in parts(["plugins"]):
-        needs = {own.get(_dist(text)) for text in _strings(project(part).get("dependencies", []))}
-        if needs & touched:
-            touched.add(part.name)
+    needs = _needs()
+    while reached := {slug for slug in everything if needs[slug] & touched} - touched:
+        touched |= reached
     return [slug for slug in everything if slug in touched]
+
+
+def _needs() -> dict[str, set[str]]:
+    """The plugins that each plugin depends on."""
+    tables = {part.name: project(part) for part in parts(["plugins"])}
+    slugs = {_dist(str(table["name"])): slug for slug, table in tables.items()}
+    return {
+        slug: {
+            slugs[dist] for text in _strings(table.get("dependencies", [])) if (dist := _dist(text)) in slugs
+        }
+        for slug, table in tables.items()
+    }
 
 
 def _strings(value: object) -> list[str]:
@@ -121,7 +132,7 @@ def _strings(value: object) -> list[str]:
 def _dist(requirement: str) -> str:
     """The distribution that a requirement names; this runs before the packaging library is there."""
     found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    return found.group() if found else requirement
+    return re.sub(r"[-_.]+", "-", found.group() if found else requirement).lower()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

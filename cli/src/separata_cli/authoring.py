@@ -112,7 +112,7 @@ def _slug_of(folder: Path) -> str:
             f"{folder} is no plugin: its pyproject.toml has {len(slugs)} entry points in {GROUP}",
             f'add [project.entry-points."{GROUP}"] with one line: slug = "separata_<slug>._plugin"',
         )
-    return slugs[0]
+    return str(slugs[0])
 
 
 def _install(folder: Path, target: str) -> None:

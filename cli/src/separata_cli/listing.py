@@ -147,10 +147,13 @@ def _about(slug: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
     from separata.errors import PluginError
 
     known = registry.default()
-    row = next((row for row in known.plugins() if row.slug == slug), None)
-    if row is None or row.state == "catalogued":
-        known.plugin(slug)
-    assert row is not None
+    plugin = problem = None
+    try:
+        plugin = known.plugin(slug)
+    except PluginError as error:
+        problem = error
+    # Only now, since trying it decides its state.
+    row = next(row for row in known.plugins() if row.slug == slug)
     about = {
         "slug": slug,
         "dist": row.dist,
@@ -158,10 +161,9 @@ def _about(slug: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         "state": row.state,
         "summary": row.summary,
     }
-    try:
-        plugin = known.plugin(slug)
-    except PluginError as error:
-        return {**about, "reason": error.problem, "remedy": error.remedy}, {}
+    if plugin is None:
+        assert problem is not None
+        return {**about, "reason": problem.problem, "remedy": problem.remedy}, {}
     if plugin.paper:
         about |= {"paper": plugin.paper.title, "venue": plugin.paper.venue, "arxiv": plugin.paper.arxiv}
     offers = [{"name": f"{slug}/{o.name}", "kind": o.kind, "summary": o.summary} for o in plugin.offers]
@@ -171,4 +173,4 @@ def _about(slug: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         {"name": i.name, "source": f"{i.source} {i.origin}", "licence": i.licence} for i in plugin.inputs
     ]
     tables = {"offers": offers, "claims": claims, "benchmarks": benchmarks, "inputs": named}
-    return {**about, "state": "loaded"}, tables
+    return about, tables

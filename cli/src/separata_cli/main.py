@@ -30,7 +30,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         command().main(arguments, prog_name="separata")
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0 if done.code is None else BROKEN
+        if done.code is None or isinstance(done.code, int):
+            return done.code or 0
+        print(done.code, file=sys.stderr)
+        return BROKEN
     except SeparataError as error:
         if debug:
             traceback.print_exc()
@@ -40,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             traceback.print_exc()
         _print_error(
-            f"unexpected {type(error).__name__}: {' '.join(str(error).split())}",
+            f"unexpected {type(error).__name__}: {error}",
             "run it again with --debug to see where, and report it to the plugin's author",
         )
         return BROKEN
@@ -56,5 +59,6 @@ def _take_flag(arguments: list[str], flag: str) -> bool:
 
 
 def _print_error(problem: str, remedy: str) -> None:
-    print(f"separata: {problem}", file=sys.stderr)
-    print(f"  {remedy}", file=sys.stderr)
+    # An error may quote another one of several lines; it is still told in two.
+    print(f"separata: {' '.join(problem.split())}", file=sys.stderr)
+    print(f"  {' '.join(remedy.split())}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -99,15 +100,30 @@ app = typer.Typer(
 
 @app.callback()
 def root(
-    no_plugins: Annotated[
+    _no_plugins: Annotated[
         bool,
         typer.Option(
             "--no-plugins", help="Leave every plugin out.", is_eager=True, callback=_leave_plugins_out
         ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    events: Annotated[
+        Path | None, typer.Option("--events", help="Append each event of the run to this file, as JSON lines.")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", help="Write the figures of each step for TensorBoard.")
+    ] = None,
 ) -> None:
     """Methods from recent papers, each a plugin that carries its proof."""
+    from separata import registry
+
+    from . import listeners
+
+    registry.default().listen(listeners.Display())
+    if events is not None:
+        registry.default().listen(listeners.JsonLines(events))
+    if tensorboard is not None:
+        registry.default().listen(listeners.TensorBoard(tensorboard))
 
 
 for words in (listing, health, evidence, authoring):

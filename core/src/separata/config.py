@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, get_args
 
 import attrs
 
-from .errors import InvalidConfig
+from .errors import InvalidConfig, SeparataError
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -33,6 +34,40 @@ class Resolved(Generic[C]):
 
     value: C
     provenance: dict[str, str]
+
+
+@attrs.frozen
+class Setting:
+    """One setting of a config class.
+
+    Args:
+        name: Its field's name; ``outer.inner`` for a field of a nested config.
+        kind: Its type.
+        default: Its default, or ``attrs.NOTHING``.
+        help: What it means.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    help: str
+
+
+def settings(cls: type[Any], prefix: str = "", base: Any = None) -> Iterator[Setting]:
+    """The settings of a config class, those of nested configs in their place.
+
+    Args:
+        cls: A frozen attrs class.
+        prefix: Put before each name.
+        base: An instance that gives the defaults, if not the class itself.
+    """
+    hints = get_type_hints(cls)
+    for field in attrs.fields(cls):
+        kind, name, default = hints[field.name], prefix + field.name, _default(field, base)
+        if attrs.has(kind):
+            yield from settings(kind, f"{name}.", None if default is attrs.NOTHING else default)
+        else:
+            yield Setting(name, kind, default, field.metadata.get("help", ""))
 
 
 def resolve(
@@ -54,7 +89,7 @@ def resolve(
         InvalidConfig: If a setting is unknown, of the wrong type, or refused by its validator.
     """
     given: dict[str, tuple[Any, str]] = {}
-    names = _leaves(cls)
+    names = [setting.name for setting in settings(cls)]
     if file is not None:
         given.update({name: (value, str(file)) for name, value in _flatten(read(file), cls).items()})
     if env:
@@ -62,7 +97,7 @@ def resolve(
             variable = env + name.replace(".", "__").upper()
             if variable in os.environ:
                 given[name] = (os.environ[variable], f"${variable}")
-    for name, value in (overrides or {}).items():
+    for name, value in _flatten(overrides or {}, cls).items():
         if value is not None:
             given[name] = (value, f"--{name.replace('_', '-')}")
     for name, (_, source) in given.items():
@@ -99,18 +134,24 @@ def dump(config: Any) -> dict[str, Any]:
 
 def fingerprint(config: Any) -> str:
     """A hash of the settings that does not depend on their order."""
-    text = json.dumps(dump(config) if attrs.has(type(config)) else config, sort_keys=True, default=str)
+    text = json.dumps(dump(config) if attrs.has(type(config)) else config, sort_keys=True, default=_stable)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _leaves(cls: type[Any], prefix: str = "") -> list[str]:
-    hints = get_type_hints(cls)
-    names: list[str] = []
-    for field in attrs.fields(cls):
-        nested = hints[field.name]
-        inner = _leaves(nested, f"{prefix}{field.name}.") if attrs.has(nested) else [prefix + field.name]
-        names.extend(inner)
-    return names
+def _stable(value: Any) -> Any:
+    if attrs.has(type(value)):
+        return dump(value)
+    # The order of a set changes from process to process.
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else str(value)
+
+
+def _default(field: attrs.Attribute[Any], base: Any) -> Any:
+    if base is not None:
+        return getattr(base, field.name)
+    default: Any = field.default
+    if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        return default
+    return attrs.NOTHING if default.takes_self else default.factory()
 
 
 def _flatten(data: Mapping[str, Any], cls: type[Any], prefix: str = "") -> dict[str, Any]:
@@ -124,17 +165,24 @@ def _flatten(data: Mapping[str, Any], cls: type[Any], prefix: str = "") -> dict[
     return flat
 
 
-def _build(cls: type[C], prefix: str, given: Mapping[str, tuple[Any, str]]) -> C:
+def _build(cls: type[C], prefix: str, given: Mapping[str, tuple[Any, str]], base: Any = None) -> C:
     hints = get_type_hints(cls)
     arguments: dict[str, Any] = {}
     for field in attrs.fields(cast(type[Any], cls)):
-        name, wanted = prefix + field.name, hints[field.name]
+        name, wanted, default = prefix + field.name, hints[field.name], _default(field, base)
         if attrs.has(wanted):
-            arguments[field.name] = _build(wanted, f"{name}.", given)
+            inner = None if default is attrs.NOTHING else default
+            arguments[field.alias] = _build(wanted, f"{name}.", given, inner)
         elif name in given:
-            arguments[field.name] = _structure(name, *given[name], wanted)
+            arguments[field.alias] = _structure(name, *given[name], wanted)
+        elif base is not None:
+            arguments[field.alias] = default
+        elif field.default is attrs.NOTHING:
+            raise InvalidConfig(f"the setting {name} is not given", f"{name} is {_described(wanted)}")
     try:
         return cls(**arguments)
+    except SeparataError:
+        raise
     except (TypeError, ValueError) as error:
         raise _refused(error, cls, prefix, given) from error
 
@@ -152,8 +200,11 @@ def _described(wanted: Any) -> str:
     """A type in words: one of some values, several numbers, a number."""
     if get_origin(wanted) is Literal:
         return "one of " + ", ".join(map(str, get_args(wanted)))
-    if get_origin(wanted) is tuple:
-        return f"{_described(get_args(wanted)[0])}, several joined by commas"
+    if _is_tuple(wanted):
+        first, *others = get_args(wanted)
+        if others == [Ellipsis]:
+            return f"{_described(first)}, several joined by commas"
+        return f"{1 + len(others)} values joined by commas: {', '.join(map(_described, [first, *others]))}"
     if type(None) in get_args(wanted):
         return " or ".join(_described(part) for part in get_args(wanted) if part is not type(None))
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -163,11 +214,13 @@ def _described(wanted: Any) -> str:
 def _refused(
     error: Exception, cls: type[Any], prefix: str, given: Mapping[str, tuple[Any, str]]
 ) -> InvalidConfig:
-    if isinstance(error, InvalidConfig):
-        return error
     # attrs validators put the sentence first and the attribute, class and value behind it.
     sentence = str(error.args[0]) if error.args else str(error)
-    sources = [f"{name} from {source}" for name, (_, source) in given.items() if name in sentence]
+    sources = [
+        f"{name} from {source}"
+        for name, (_, source) in given.items()
+        if name.startswith(prefix) and re.search(rf"\b{re.escape(name.removeprefix(prefix))}\b", sentence)
+    ]
     where = f" ({', '.join(sources)})" if sources else ""
     names = ", ".join(prefix + field.name for field in attrs.fields(cls))
     return InvalidConfig(f"{sentence}{where}", f"the settings of {cls.__name__} are {names}")
@@ -208,19 +261,20 @@ def _str(value: Any, _: Any) -> str:
 
 
 def _tuple_hook(wanted: Any) -> Any:
-    item = wanted.__args__[0]
+    items = get_args(wanted)
 
     def structure(value: Any, _: Any) -> tuple[Any, ...]:
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(
-            _converter().structure(part.strip() if isinstance(part, str) else part, item) for part in parts
-        )
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",")] if value.strip() else []
+        parts = list(value)
+        kinds = items[:1] * len(parts) if items[1:] == (Ellipsis,) else items
+        return tuple(_converter().structure(part, kind) for part, kind in zip(parts, kinds, strict=True))
 
     return structure
 
 
-def _is_variadic_tuple(wanted: Any) -> bool:
-    return get_origin(wanted) is tuple and get_args(wanted)[1:] == (Ellipsis,)
+def _is_tuple(wanted: Any) -> bool:
+    return get_origin(wanted) is tuple and bool(get_args(wanted))
 
 
 @cache
@@ -231,5 +285,5 @@ def _converter() -> Converter:
     converter = cattrs.Converter()
     for kind, hook in ((bool, _bool), (int, _int), (float, _float), (str, _str)):
         converter.register_structure_hook(kind, hook)
-    converter.register_structure_hook_factory(_is_variadic_tuple, _tuple_hook)
+    converter.register_structure_hook_factory(_is_tuple, _tuple_hook)
     return converter

@@ -47,12 +47,9 @@ class Installed:
         try:
             found: Any = self._distribution.metadata
         except UnicodeDecodeError:
-            found = None
-        return (
-            {name: str(found[name] or "") for name in ("Name", "Version", "Summary")}
-            if found
-            else {"Name": self.slug, "Version": "", "Summary": ""}
-        )
+            found = {}
+        headers = {name: str(found.get(name) or "") for name in ("Name", "Version", "Summary")}
+        return {**headers, "Name": headers["Name"] or self.slug}
 
     def unmet_requirement(self) -> str:
         """What the distribution asks of the core that this core is not, or nothing."""

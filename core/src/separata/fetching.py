@@ -27,23 +27,27 @@ def fetch(record: Input, folder: Path) -> None:
     """
     if record.source == "hub":
         _fetch_snapshot(record, folder)
-        return
+    else:
+        _fetch_archive(record, folder)
+    if not (folder / record.path).exists():
+        raise InputUnavailable(
+            f"input {record.name!r}: {record.origin} holds no {record.path}",
+            "tell the plugin's author: the member's path is wrong",
+        )
+
+
+def _fetch_archive(record: Input, folder: Path) -> None:
     # Inside the folder: what a killed process leaves is then removed with it.
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=folder) as scratch:
         archive = _CLIENTS[record.source](record, Path(scratch))
         _check(record, archive)
         try:
             _unpack(record, archive, folder)
-        except (tarfile.TarError, zipfile.BadZipFile) as error:
+        except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
             raise InputUnavailable(
                 f"input {record.name!r}: {archive.name} can't be unpacked: {error}",
                 "nothing of it was kept: tell the plugin's author",
             ) from error
-    if not (folder / record.path).exists():
-        raise InputUnavailable(
-            f"input {record.name!r}: {record.origin} holds no {record.path}",
-            "tell the plugin's author: the member's path is wrong",
-        )
 
 
 def _pip(record: Input, scratch: Path) -> Path:

@@ -50,7 +50,7 @@ def record(name: str, *, registry: Registry | None = None) -> Input:
         for found in plugin.inputs if plugin else ():
             if found.name == bare:
                 return found
-            seen.append(f"{candidate}/{found.name}")
+            seen.append(f"{slug}/{found.name}" if slug else found.name)
     absent = [registry.known.plugins[slug].dist for slug in known if slug not in registry.slugs()]
     if absent:
         raise UnknownName(

@@ -55,11 +55,11 @@ class Loader:
                 module = import_module(found.module)
                 self._register(module, found.slug)
                 return self._declared(module, found)
-            except KeyboardInterrupt:
-                raise
             # A plugin that calls sys.exit() while it is imported is as broken as one that raises.
             except BaseException as error:
                 self._forget(found.slug)
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 raise _broken(found, error) from error
 
     def listen(self, listener: object) -> None:

@@ -59,6 +59,7 @@ class Placement:
                     "use one placement in a process; start another process for another placement",
                 )
             return accelerator
+        self._seed()
         accelerator = registry.default().hook("separata_placement", placement=self) or self._build()
         self._check(accelerator)
         _built.append((self, accelerator))
@@ -74,9 +75,8 @@ class Placement:
 
     def _build(self) -> Accelerator:
         from accelerate import Accelerator
-        from accelerate.utils import FullyShardedDataParallelPlugin, TorchDynamoPlugin, set_seed
+        from accelerate.utils import FullyShardedDataParallelPlugin, TorchDynamoPlugin
 
-        set_seed(self.seed)
         if self.strategy == "fsdp2":
             self._need_accelerator_device()
         return Accelerator(
@@ -85,6 +85,11 @@ class Placement:
             fsdp_plugin=FullyShardedDataParallelPlugin(fsdp_version=2) if self.strategy == "fsdp2" else None,
             dynamo_plugin=TorchDynamoPlugin(backend="inductor") if self.compile else None,
         )
+
+    def _seed(self) -> None:
+        from accelerate.utils import set_seed
+
+        set_seed(self.seed)
 
     def _need_accelerator_device(self) -> None:
         import torch

@@ -42,9 +42,9 @@ def _is_kind(_: object, __: attrs.Attribute[str], value: str) -> None:
 
 
 def _scales(scales: Iterable[Scale]) -> tuple[Scale, ...]:
-    given = (scales,) if isinstance(scales, str) else tuple(scales)
-    if not given or set(given) - set(SCALES):
-        raise InvalidRecord(f"a claim's scales are {given!r}", f"name one or both of {', '.join(SCALES)}")
+    given = tuple(scales)
+    if isinstance(scales, str) or not given or set(given) - set(SCALES):
+        raise InvalidRecord(f"a claim's scales are {scales!r}", f"name one or both of {', '.join(SCALES)}")
     return given
 
 

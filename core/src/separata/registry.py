@@ -57,6 +57,7 @@ class Registry:
         self._plugins: dict[str, Plugin] = {}
         self._failed: dict[str, PluginError] = {}
         self._loader: Loader | None = None
+        self._listeners: list[object] = []
         self._lock = RLock()
 
     @property
@@ -159,12 +160,14 @@ class Registry:
 
     def emit(self, event: Event) -> None:
         """Tell every listener of the loaded plugins; one that raises is reported once and stops nothing."""
-        if self._loader is not None:
-            self._loader.emit(event)
+        if self._loader is not None or self._listeners:
+            self._loading().emit(event)
 
     def listen(self, listener: object) -> None:
         """Add an object or module with a ``separata_event`` hook for the rest of the process."""
-        self._loading().listen(listener)
+        self._listeners.append(listener)
+        if self._loader is not None:
+            self._loader.listen(listener)
 
     def hook(self, name: str, **arguments: Any) -> Any:
         """Call a hook of the plugins loaded so far."""
@@ -176,6 +179,8 @@ class Registry:
                 from .loading import Loader
 
                 self._loader = Loader()
+                for listener in self._listeners:
+                    self._loader.listen(listener)
             return self._loader
 
     def _load(self, slug: str) -> Plugin:

@@ -70,9 +70,14 @@ class Trial:
     def _source_digest(self) -> str:
         package = self.registry.installed(self.slug).module.partition(".")[0]
         spec = find_spec(package)
+        locations = [Path(location) for location in (spec and spec.submodule_search_locations) or ()]
+        files = [
+            (file.relative_to(root).as_posix(), file) for root in locations for file in root.rglob("*.py")
+        ]
+        if spec and spec.origin and not locations:
+            files = [(package, Path(spec.origin))]
         digest = hashlib.sha256()
-        for location in (spec and spec.submodule_search_locations) or ():
-            for file in sorted(Path(location).rglob("*.py")):
-                digest.update(file.relative_to(location).as_posix().encode())
-                digest.update(file.read_bytes())
+        for name, file in sorted(files):
+            digest.update(name.encode())
+            digest.update(file.read_bytes())
         return digest.hexdigest()

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import inspect
 import json as jsonlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 
 if TYPE_CHECKING:
     from .config import Resolved as Resolved
+    from .config import Setting
 
 __all__ = ["Json", "Resolved", "Seed", "app", "configured", "progress", "show"]
 
@@ -37,7 +40,14 @@ def __getattr__(name: str) -> Any:
 
 def app(help: str) -> typer.Typer:
     """A typer app for a plugin's verbs: help without arguments, no completion of its own, errors left alone."""
-    made = typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    made = typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        # Plain help: rich would take "[default: 8.0]" and "[nats]" for its markup and leave them out.
+        rich_markup_mode=None,
+    )
     # With a callback even a plugin with one verb shows it as a verb.
     made.callback()(lambda: None)
     return made
@@ -52,23 +62,21 @@ def configured(cls: type[Any]) -> Callable[[Callable[..., T]], Callable[..., T]]
     Args:
         cls: A frozen attrs class whose fields carry ``metadata={"help": …}``.
     """
-    import attrs
-
-    from .config import resolve
+    from .config import resolve, settings
 
     env = cls.__module__.partition(".")[0].upper() + "_"
-    names = [field.name for field in attrs.fields(cls)]
+    options = {setting.name.replace(".", "__"): setting for setting in settings(cls)}
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         @wraps(function)
         def verb(**arguments: Any) -> T:
             file = arguments.pop("config_file")
-            overrides = {name: arguments.pop(name) for name in names}
+            overrides = {setting.name: arguments.pop(name) for name, setting in options.items()}
             return function(**arguments, config=resolve(cls, file=file, env=env, overrides=overrides))
 
         own = inspect.signature(function, eval_str=True).parameters.values()
         parameters = [parameter for parameter in own if parameter.name != "config"]
-        parameters = [*parameters, *_options(cls), _config_file()]
+        parameters = [*parameters, *starmap(_option, options.items()), _config_file()]
         del verb.__dict__["__wrapped__"]
         verb.__dict__["__signature__"] = inspect.Signature(parameters)
         verb.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -77,22 +85,19 @@ def configured(cls: type[Any]) -> Callable[[Callable[..., T]], Callable[..., T]]
     return decorate
 
 
-def _options(cls: type[Any]) -> list[inspect.Parameter]:
+def _option(name: str, setting: Setting) -> inspect.Parameter:
     import attrs
 
-    hints = get_type_hints(cls)
-    return [_option(field, hints[field.name]) for field in attrs.fields(cls)]
-
-
-def _option(field: Any, wanted: Any) -> inspect.Parameter:
-    import attrs
-
-    shown = "" if field.default in (None, attrs.NOTHING) else f" [default: {_plain(field.default)}]"
-    text = field.metadata.get("help", "") + shown
+    unsaid = setting.default is None or setting.default is attrs.NOTHING
+    text = setting.help + ("" if unsaid else f" [default: {_plain(setting.default)}]")
+    kind: Any = _typer_type(setting.kind)
+    # A setting of a nested config is an option with a dot in it, as it is in files and messages.
+    dotted = setting.name.replace("_", "-") if "." in setting.name else ""
+    flag = f"--{dotted}/--no-{dotted}" if kind is bool else f"--{dotted}"
     # None means not given here, so that the environment and the file are asked before the default.
-    kind: Any = _typer_type(wanted)
-    annotation = Annotated[kind | None, typer.Option(help=text, show_default=False)]
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    option = typer.Option(*([flag] if dotted else []), help=text, show_default=False)
+    annotation = Annotated[kind | None, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _typer_type(wanted: Any) -> Any:
@@ -129,7 +134,7 @@ def show(
         title: A heading for people.
     """
     if json:
-        typer.echo(jsonlib.dumps(rows, indent=2, default=_as_plain))
+        typer.echo(jsonlib.dumps(_finite(rows), indent=2, default=_as_plain))
         return
     from rich import box
     from rich.console import Console
@@ -145,7 +150,9 @@ def show(
     for row in rows:
         table.add_row(*[_cell(row.get(column)) for column in rows[0]])
     # A pipe or a file has no width of its own, and a table cut at 80 columns would lose figures.
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    width = None if sys.stdout.isatty() else 200
+    # Brackets and colons in a cell are the cell's own, not rich's markup.
+    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
 
 def _cell(value: Any) -> str:
@@ -159,7 +166,16 @@ def _cell(value: Any) -> str:
 
 
 def _as_plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return _finite(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for NaN and infinities, which JSON has no words for."""
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def progress(items: Iterable[T], doing: str, *, total: int | None = None) -> Iterable[T]:

@@ -1,0 +1,487 @@
+"""The registry: states, what is decided before any import, and lookup that loads only what is asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import separata
+from separata import discovery, registry
+from separata.catalog import Catalogue, parse
+from separata.errors import (
+    BlockedPlugin,
+    BrokenPlugin,
+    CatalogueUnreadable,
+    ConflictingPlugins,
+    IncompatiblePlugin,
+    InvalidConfig,
+    PluginError,
+    UnknownName,
+)
+from separata.registry import Registry, load_object, select
+from separata.testing import Site
+
+RegistryOf = Callable[..., Registry]
+
+OFFERS = """
+@hookimpl
+def separata_offers():
+    yield Offer("kernel", "ball", "separata_toy.things:Ball", summary="A ball.",
+                config="separata_toy.things:BallConfig")
+    yield Offer("kernel", "drop", "separata_toy.things:drop", summary="A drop.")
+    yield Offer("model", "house", "separata_toy.things:House.Door", summary="A door.")
+"""
+THINGS = """
+import attrs
+
+@attrs.frozen
+class BallConfig:
+    radius: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+
+class Ball:
+    def __init__(self, config):
+        self.config = config
+
+class House:
+    class Door:
+        def __init__(self, width=2):
+            self.width = width
+
+def drop(height=1):
+    return height
+"""
+
+
+@pytest.fixture
+def toy(site: Site, registry_of: RegistryOf) -> Registry:
+    """A registry with one plugin that offers two kernels and a model."""
+    site.add("toy", OFFERS, files={"things.py": THINGS})
+    return registry_of()
+
+
+def catalogue_of(*slugs: str, dist: str = "", reserved: tuple[str, ...] = ()) -> Catalogue:
+    rows = {
+        slug: {
+            "dist": dist or f"separata-{slug}",
+            "title": slug,
+            "summary": f"About {slug}.",
+            "offers": [{"kind": "kernel", "name": "ball", "summary": "A ball.", "tags": []}],
+        }
+        for slug in slugs
+    }
+    return parse(json.dumps({"registry": {"reserved": reserved}, "plugins": rows}))
+
+
+def loaded_plugins() -> set[str]:
+    return {name.partition(".")[0] for name in sys.modules if name.startswith("separata_")} - {"separata_cli"}
+
+
+def state_of(found: Registry, slug: str = "toy") -> tuple[str, str]:
+    (row,) = [row for row in found.plugins() if row.slug == slug]
+    return row.state, row.reason
+
+
+# --- states ---------------------------------------------------------------------------------------------------
+
+
+def test_what_only_the_catalogue_knows_is_catalogued(registry_of: RegistryOf) -> None:
+    (row,) = registry_of(catalogue_of("toy")).plugins()
+    assert (row.slug, row.dist, row.state, row.summary) == ("toy", "separata-toy", "catalogued", "About toy.")
+
+
+def test_an_installed_plugin_is_listed_from_its_metadata(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", version="1.2", summary="Play.")
+    (row,) = registry_of(catalogue_of("toy")).plugins()
+    assert (row.dist, row.version, row.state, row.summary) == ("separata-toy", "1.2", "installed", "Play.")
+
+
+def test_a_used_plugin_is_loaded(toy: Registry) -> None:
+    toy.plugin("toy")
+    assert state_of(toy) == ("loaded", "")
+
+
+def test_a_plugin_that_failed_is_broken_with_its_reason(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", "raise OSError('no device')")
+    found = registry_of()
+    with pytest.raises(BrokenPlugin):
+        found.plugin("toy")
+    state, reason = state_of(found)
+    assert state == "broken"
+    assert "OSError: no device" in reason
+
+
+def test_a_plugin_left_out_is_blocked(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy")
+    assert state_of(registry_of(allow=["game"]))[0] == "blocked"
+
+
+def test_a_plugin_for_another_core_is_incompatible(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", requires=["separata>=9"])
+    state, reason = state_of(registry_of())
+    assert state == "incompatible"
+    assert "asks for separata>=9" in reason
+
+
+def test_listing_imports_no_plugin_and_is_in_order(site: Site, registry_of: RegistryOf) -> None:
+    for slug in ("toy", "game", "ball"):
+        site.add(slug, "raise RuntimeError")
+    assert [row.slug for row in registry_of(catalogue_of("car")).plugins()] == ["ball", "car", "game", "toy"]
+    assert loaded_plugins() == set()
+
+
+# --- what is decided before any import ------------------------------------------------------------------------
+
+
+def test_a_blocked_plugin_is_refused_before_it_is_imported(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", "raise RuntimeError")
+    with pytest.raises(BlockedPlugin, match="add toy to SEPARATA_PLUGINS"):
+        registry_of(allow=[]).plugin("toy")
+    assert loaded_plugins() == set()
+
+
+def test_an_incompatible_plugin_is_refused_before_it_is_imported(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", "raise RuntimeError", requires=["separata<0.1"], version="7")
+    with pytest.raises(IncompatiblePlugin, match=r"'toy' \(separata-toy 7\) asks for separata<0.1"):
+        registry_of().plugin("toy")
+    assert loaded_plugins() == set()
+
+
+def test_two_distributions_with_one_slug_are_both_named_and_neither_is_imported(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add("toy", "raise RuntimeError")
+    site.add_metadata("playthings", version="2", entry_points={"toy": "separata_toy._plugin"})
+    with pytest.raises(ConflictingPlugins) as caught:
+        registry_of().plugin("toy")
+    assert "separata-toy 1.0" in caught.value.problem
+    assert "playthings 2" in caught.value.problem
+    assert loaded_plugins() == set()
+
+
+def test_a_conflict_costs_no_other_slug(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy")
+    site.add_metadata("playthings", entry_points={"toy": "separata_toy._plugin"})
+    site.add("game")
+    found = registry_of()
+    assert found.plugin("game").slug == "game"
+    assert state_of(found)[0] == "broken"
+
+
+def test_a_slug_that_the_catalogue_keeps_for_another_distribution_is_refused(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add("toy", "raise RuntimeError", dist="playthings")
+    with pytest.raises(ConflictingPlugins, match=r"claimed by playthings, but .* keeps it for separata-toy"):
+        registry_of(catalogue_of("toy")).plugin("toy")
+    assert loaded_plugins() == set()
+
+
+def test_a_reserved_slug_is_refused_to_a_foreign_distribution(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", "raise RuntimeError", dist="playthings")
+    with pytest.raises(ConflictingPlugins, match="playthings, but it is reserved"):
+        registry_of(catalogue_of(reserved=("toy",))).plugin("toy")
+
+
+def test_a_reserved_slug_is_there_for_the_distribution_of_its_name(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add("toy")
+    assert registry_of(catalogue_of(reserved=("toy",))).plugin("toy").dist == "separata-toy"
+
+
+@pytest.mark.parametrize("slug", sorted(registry.RESERVED))
+def test_a_word_of_the_command_line_or_of_the_project_is_no_slug(
+    slug: str, site: Site, registry_of: RegistryOf
+) -> None:
+    site.add_metadata("playthings", entry_points={slug: "some.module"})
+    with pytest.raises(ConflictingPlugins, match="playthings claims the slug"):
+        registry_of().plugin(slug)
+
+
+@pytest.mark.parametrize("slug", ["Toy", "to_y", "to.y", "1toy", "toy-", "../toy", "töy"])
+def test_a_malformed_slug_is_refused(slug: str, site: Site, registry_of: RegistryOf) -> None:
+    site.add_metadata("playthings", entry_points={slug: "some.module"})
+    with pytest.raises(BrokenPlugin, match="a slug is lower-case words"):
+        registry_of().plugin(slug)
+
+
+# --- lookup ---------------------------------------------------------------------------------------------------
+
+
+def test_get_imports_what_the_offer_names(toy: Registry) -> None:
+    assert toy.get("kernel", "toy/ball") is sys.modules["separata_toy.things"].Ball
+
+
+def test_get_reaches_an_attribute_of_an_attribute(toy: Registry) -> None:
+    assert toy.get("model", "toy/house").__qualname__ == "House.Door"
+
+
+def test_get_by_slug_alone_is_the_first_offer_of_the_kind(toy: Registry) -> None:
+    assert (toy.offer("kernel", "toy").name, toy.offer("model", "toy").name) == ("ball", "house")
+
+
+def test_get_twice_gives_the_same_object(toy: Registry) -> None:
+    assert toy.get("kernel", "toy/drop") is toy.get("kernel", "toy/drop")
+
+
+def test_get_loads_the_one_plugin_that_is_asked_for(site: Site, toy: Registry) -> None:
+    site.add("game", "raise RuntimeError")
+    toy.get("kernel", "toy/ball")
+    assert loaded_plugins() == {"separata_toy"}
+
+
+def test_the_record_of_an_offer_is_found_without_importing_its_object(toy: Registry) -> None:
+    assert toy.offer("kernel", "toy/ball").summary == "A ball."
+    assert "separata_toy.things" not in sys.modules
+
+
+def test_make_builds_from_the_validated_config(toy: Registry) -> None:
+    assert toy.make("kernel", "toy/ball", radius=3).config.radius == 3.0
+
+
+def test_make_refuses_a_setting_that_its_config_refuses(toy: Registry) -> None:
+    with pytest.raises(InvalidConfig, match="radius"):
+        toy.make("kernel", "toy/ball", radius=-1.0)
+
+
+def test_make_refuses_a_setting_that_its_config_does_not_have(toy: Registry) -> None:
+    with pytest.raises(InvalidConfig, match="did you mean radius"):
+        toy.make("kernel", "toy/ball", radios=1.0)
+
+
+def test_make_hands_plain_settings_to_an_object_without_a_config(toy: Registry) -> None:
+    assert toy.make("model", "toy/house", width=5).width == 5
+
+
+@pytest.mark.parametrize(
+    "path", ["separata_toy.nowhere:x", "separata_toy.things:Bell", "separata_toy.things:Ball.x"]
+)
+def test_a_name_that_leads_nowhere_breaks_the_plugin_and_is_quoted(path: str, toy: Registry) -> None:
+    with pytest.raises(BrokenPlugin) as caught:
+        load_object(path, "toy")
+    assert f"plugin 'toy' names {path}, which does not load" in caught.value.problem
+
+
+@pytest.mark.parametrize("source", ["raise OSError('no\\nlibrary')", "import sys; sys.exit(0)", "def ("])
+def test_a_module_that_fails_to_import_breaks_the_plugin_in_two_lines(
+    source: str, site: Site, toy: Registry
+) -> None:
+    site.add("toy", OFFERS, files={"things.py": source})
+    with pytest.raises(BrokenPlugin) as caught:
+        toy.get("kernel", "toy/ball")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "says"),
+    [
+        ("kernel", "toy/bal", "did you mean toy/ball?"),
+        ("kernel", "toy/xyz", "there are toy/ball, toy/drop"),
+        ("kernel", "ball", "did you mean toy/ball?"),
+        ("kernel", "toi/ball", "did you mean toy/ball?"),
+        ("estimator", "toy", "see `separata find --kind estimator`"),
+        ("kernel", "qqqq/zzzz", "see `separata find --kind kernel`"),
+        ("colonel", "toy/ball", "the kinds are model, trainer, estimator, kernel, scheduler"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_closest_ones(
+    kind: Any, name: str, says: str, toy: Registry
+) -> None:
+    toy.plugin("toy")
+    with pytest.raises(UnknownName) as caught:
+        toy.get(kind, name)
+    assert says in caught.value.remedy
+
+
+def test_what_is_catalogued_and_not_installed_is_answered_with_the_package_to_install(
+    registry_of: RegistryOf,
+) -> None:
+    with pytest.raises(UnknownName) as caught:
+        registry_of(catalogue_of("toy")).get("kernel", "toy/ball")
+    assert caught.value.remedy == "it ships in separata-toy: python -m pip install separata-toy"
+
+
+def test_a_bare_name_is_answered_with_whatever_carries_it(registry_of: RegistryOf) -> None:
+    with pytest.raises(UnknownName, match=r"did you mean toy/ball\?"):
+        registry_of(catalogue_of("toy")).get("kernel", "ball")
+
+
+@pytest.mark.parametrize(
+    ("slug", "says"), [("tou", "did you mean toy?"), ("qqqq", "see `separata list --all`")]
+)
+def test_an_unknown_plugin_is_answered_with_the_closest_ones(slug: str, says: str, toy: Registry) -> None:
+    with pytest.raises(UnknownName) as caught:
+        toy.plugin(slug)
+    assert caught.value.remedy == says
+
+
+def test_select_without_names_takes_all_in_order(toy: Registry) -> None:
+    assert [offer.name for offer in select(toy.plugin("toy").offers, [], "offer")] == [
+        "ball",
+        "drop",
+        "house",
+    ]
+
+
+def test_select_keeps_the_order_that_is_asked_for(toy: Registry) -> None:
+    assert [o.name for o in select(toy.plugin("toy").offers, ["house", "ball"], "offer")] == ["house", "ball"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("bal", "did you mean ball?"), ("x", "there are ball, drop, house")]
+)
+def test_select_answers_an_unknown_name(name: str, says: str, toy: Registry) -> None:
+    with pytest.raises(UnknownName) as caught:
+        select(toy.plugin("toy").offers, [name], "offer")
+    assert caught.value.remedy == says
+
+
+# --- faults ---------------------------------------------------------------------------------------------------
+
+
+def test_a_broken_plugin_is_tried_once(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", "import sys\nsys.toy_tries = getattr(sys, 'toy_tries', 0) + 1\nraise OSError")
+    found = registry_of()
+    for _ in range(3):
+        assert found.loadable("toy") is None
+    assert sys.__dict__.pop("toy_tries") == 1
+
+
+def test_a_broken_plugin_costs_no_other(site: Site, toy: Registry, registry_of: RegistryOf) -> None:
+    site.add("bad", "import sys; sys.exit(1)")
+    found = registry_of()
+    assert found.loadable("bad") is None
+    assert found.get("kernel", "toy/drop")(3) == 3
+
+
+def test_strictly_a_broken_plugin_raises_where_it_would_be_passed_over(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add("toy", "raise OSError")
+    with pytest.raises(BrokenPlugin):
+        registry_of(strict=True).loadable("toy")
+
+
+def test_strictly_a_refused_plugin_raises_in_the_list(site: Site, registry_of: RegistryOf) -> None:
+    site.add("toy", requires=["separata>=9"])
+    with pytest.raises(IncompatiblePlugin):
+        registry_of(strict=True).plugins()
+
+
+def test_strictly_a_plugin_that_was_left_out_on_purpose_is_no_fault(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add("toy")
+    assert state_of(registry_of(strict=True, allow=[]))[0] == "blocked"
+
+
+def test_a_damaged_catalogue_costs_only_what_is_not_installed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable() -> Catalogue:
+        raise CatalogueUnreadable("damaged", "install again")
+
+    monkeypatch.setattr(registry, "catalogue", unreadable)
+    site.add("toy", OFFERS, files={"things.py": THINGS})
+    found = Registry(site.installed())
+    assert found.get("kernel", "toy/drop")(2) == 2
+    assert isinstance(found.catalogue_problem, CatalogueUnreadable)
+
+
+def test_threads_that_ask_at_once_all_get_the_plugin_imported_once(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    site.add(
+        "toy",
+        "import sys, time\ntime.sleep(0.05)\nsys.toy_imports = getattr(sys, 'toy_imports', 0) + 1\n" + OFFERS,
+        files={"things.py": THINGS},
+    )
+    found = registry_of()
+    found.hook("separata_event", event=None)
+    start = threading.Barrier(8)
+    answers: list[object] = []
+
+    def ask() -> None:
+        start.wait()
+        try:
+            answers.append(found.get("kernel", "toy/drop"))
+        except PluginError as error:
+            answers.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.__dict__.pop("toy_imports") == 1
+    assert answers == [sys.modules["separata_toy.things"].drop] * 8
+
+
+def test_threads_that_ask_first_of_all_share_one_set_of_listeners(
+    site: Site, registry_of: RegistryOf
+) -> None:
+    slugs = [f"toy{number}" for number in range(8)]
+    for slug in slugs:
+        site.add(slug, "@hookimpl\ndef separata_event(event):\n    event.append(__name__)")
+    found = registry_of()
+    start = threading.Barrier(len(slugs))
+
+    def ask(slug: str) -> None:
+        start.wait()
+        found.plugin(slug)
+
+    threads = [threading.Thread(target=ask, args=[slug]) for slug in slugs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    heard: list[str] = []
+    found.emit(heard)  # type: ignore[arg-type]
+    assert sorted(heard) == [f"separata_{slug}._plugin" for slug in slugs]
+
+
+# --- the registry of the process ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def process(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The site as what this process has installed."""
+    monkeypatch.setattr(discovery, "scan", site.installed)
+    monkeypatch.setattr(registry, "catalogue", lambda: Catalogue({}, frozenset()))
+    registry.default.cache_clear()
+    yield site
+    registry.default.cache_clear()
+
+
+def test_the_public_functions_look_into_the_registry_of_the_process(process: Site) -> None:
+    process.add("toy", OFFERS, files={"things.py": THINGS})
+    assert separata.get("kernel", "toy/drop").__name__ == "drop"  # type: ignore[attr-defined]
+    assert separata.make("model", "toy/house").width == 2  # type: ignore[attr-defined]
+    assert [(row.slug, row.state) for row in separata.plugins()] == [("toy", "loaded")]
+    assert [row.name for row in separata.find("door")] == []
+    assert [row.name for row in separata.find(kind="model")] == ["toy/house"]
+
+
+def test_the_environment_says_what_may_be_loaded(process: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    process.add("toy", OFFERS)
+    monkeypatch.setenv("SEPARATA_PLUGINS", "game")
+    with pytest.raises(BlockedPlugin):
+        separata.get("kernel", "toy/drop")
+
+
+@pytest.mark.parametrize(("value", "strict"), [("1", True), ("0", False), ("", False)])
+def test_the_environment_asks_for_strictness(
+    value: str, strict: bool, process: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.add("toy", requires=["separata>=9"])
+    monkeypatch.setenv("SEPARATA_STRICT", value)
+    if strict:
+        with pytest.raises(IncompatiblePlugin):
+            separata.plugins()
+    else:
+        assert [row.state for row in separata.plugins()] == ["incompatible"]
