@@ -24,7 +24,16 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("thirdparty")
     wheels = [build_wheel(ROOT / part, folder) for part in ("core", "cli", "tests/thirdparty")]
     # The closure of what the plugin declares; it is not installed here, so its requirements are named.
-    declared = ["attrs", "lazy-loader", "safetensors", "separata", "separata-cli", "torch", "accelerate", "pytest"]
+    declared = [
+        "attrs",
+        "lazy-loader",
+        "safetensors",
+        "separata",
+        "separata-cli",
+        "torch",
+        "accelerate",
+        "pytest",
+    ]
     yield overlay(folder / "env", wheels, declared)
     sys.path.remove(str(ROOT / "tools"))
 

@@ -50,14 +50,15 @@ def declared(slug: str) -> dict[str, Any]:
         for offer in plugin.offers
     ]
     return {
+        "summary": default().installed(slug).summary,
         "offers": offers,
         "claims": [claim.name for claim in plugin.claims],
         "inputs": [record.name for record in plugin.inputs],
     }
 
 
-def written() -> tuple[str, str]:
-    """The text of registry.toml and of the copy as they should be now.
+def written() -> dict[Path, str]:
+    """The files as they should be now: registry.toml, the core's copy, and the page of the documentation.
 
     Raises:
         ValueError: If registry.toml can't be read, or one of its plugins can't be asked.
@@ -66,23 +67,21 @@ def written() -> tuple[str, str]:
     plugins: Any = registry["plugins"]
     for slug, row in plugins.items():
         for name, value in declared(slug).items():
-            if name == "offers":
-                row[name] = _offers(value)
-            else:
-                row[name] = value
-    copy = json.dumps(registry.unwrap(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    return tomlkit.dumps(registry), copy
+            row[name] = _offers(value) if name == "offers" else value
+    plain = registry.unwrap()
+    copy = json.dumps(plain, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    return {REGISTRY: tomlkit.dumps(registry), COPY: copy, PAGE: _page(plain["plugins"])}
 
 
 def write() -> int:
-    """Bring both files up to date."""
+    """Bring the files up to date."""
     try:
-        registry, copy = written()
+        files = written()
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    REGISTRY.write_text(registry, "utf-8")
-    COPY.write_text(copy, "utf-8")
+    for path, text in files.items():
+        path.write_text(text, "utf-8")
     return 0
 
 
@@ -108,9 +107,27 @@ def _unmatched(rows: set[str]) -> list[str]:
 def _outdated() -> list[str]:
     return [
         f"{path.relative_to(ROOT)} is out of date: run python tools/workspace.py catalogue"
-        for path, text in zip((REGISTRY, COPY), written(), strict=True)
+        for path, text in written().items()
         if not path.is_file() or path.read_text("utf-8") != text
     ]
+
+
+def _page(plugins: dict[str, Any]) -> str:
+    """The table of plugins for the documentation."""
+    lines = [
+        "# Plugins",
+        "",
+        "Written from `registry.toml` by `python tools/workspace.py catalogue`.",
+        "",
+        "| plugin | paper | what it does | offers | claims |",
+        "|---|---|---|---|---|",
+    ]
+    for slug, row in sorted(plugins.items()):
+        paper = row.get("paper", {})
+        title = f"[{row['title']}]({paper['url']}), {paper['venue']}" if paper.get("url") else "–"
+        offers = ", ".join(f"{offer['kind']} `{slug}/{offer['name']}`" for offer in row["offers"]) or "–"
+        lines.append(f"| `{slug}` | {title} | {row['summary']} | {offers} | {len(row['claims']) or '–'} |")
+    return "\n".join(lines) + "\n"
 
 
 def _offers(offers: list[dict[str, Any]]) -> Any:

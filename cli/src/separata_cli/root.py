@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from separata import discovery
+from separata.errors import BrokenPlugin, SeparataError, UnknownName
 
 from . import authoring, evidence, health, listing
 
@@ -19,11 +20,17 @@ class PluginWord(TyperGroup):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Load the plugin's app and hand over to it."""
-        return self._app().make_context(info_name, args, parent=parent, **extra)
+        try:
+            app = self._app()
+        except SeparataError:
+            if not extra.get("resilient_parsing"):
+                raise
+            # Completion must not write over the line that is being typed: there is just nothing to offer.
+            return super().make_context(info_name, args, parent=parent, **extra)
+        return app.make_context(info_name, args, parent=parent, **extra)
 
     def _app(self) -> TyperGroup:
         from separata import registry
-        from separata.errors import BrokenPlugin, UnknownName
 
         slug = str(self.name)
         plugin = registry.default().plugin(slug)
@@ -57,6 +64,14 @@ class Root(TyperGroup):
             return own
         return PluginWord(name=cmd_name, help=found[0].summary)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the root's own options."""
+        # At TAB on the first word there is nothing to parse, and converting no option takes half of the time.
+        if ctx.resilient_parsing and not args:
+            return []
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the word's command; an unknown word is answered from the registry, which knows what to install."""
         if (
@@ -69,7 +84,6 @@ class Root(TyperGroup):
 
     def _unknown(self, ctx: Any, word: str) -> Exception:
         from separata import registry
-        from separata.errors import SeparataError, UnknownName
 
         try:
             registry.default().plugin(word)
@@ -108,7 +122,8 @@ def root(
     ] = False,
     _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     events: Annotated[
-        Path | None, typer.Option("--events", help="Append each event of the run to this file, as JSON lines.")
+        Path | None,
+        typer.Option("--events", help="Append each event of the run to this file, as JSON lines."),
     ] = None,
     tensorboard: Annotated[
         Path | None, typer.Option("--tensorboard", help="Write the figures of each step for TensorBoard.")
