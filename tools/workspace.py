@@ -84,11 +84,11 @@ def build_editable(part: Path, folder: Path) -> Path:
         os.chdir(before)
 
 
-def requirements(names: Sequence[str]) -> Iterator[str]:
+def requirements(names: Sequence[str], root: Path = ROOT) -> Iterator[str]:
     """What the parts need from the package index: their requirements, less the workspace's own distributions."""
-    own = {_dist(str(project(part)["name"])) for part in parts(["core", "cli", "plugins"])}
+    own = {_dist(str(project(part)["name"])) for part in parts(["core", "cli", "plugins"], root)}
     found: set[str] = set()
-    for part in parts(names):
+    for part in parts(names, root):
         table = project(part)
         extras = table.get("optional-dependencies", {})
         listed = [*_strings(table.get("dependencies", []))]
@@ -98,24 +98,24 @@ def requirements(names: Sequence[str]) -> Iterator[str]:
     yield from sorted(found)
 
 
-def changed(base: str) -> list[str]:
+def changed(base: str, root: Path = ROOT) -> list[str]:
     """The plugins that changes since a commit can have touched: all if core, cli or the workspace changed."""
     # Without renames a moved file counts where it was, too.
     names = ["git", "diff", "--name-only", "--no-renames", base, "--"]
-    paths = subprocess.run(names, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    everything = [part.name for part in parts(["plugins"])]
+    paths = subprocess.run(names, cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
+    everything = [part.name for part in parts(["plugins"], root)]
     touched = {Path(path).parts[1] for path in paths if path.startswith("plugins/")}
     if any(path and not path.startswith(("plugins/", "docs/")) for path in paths):
         return everything
-    needs = _needs()
+    needs = _needs(root)
     while reached := {slug for slug in everything if needs[slug] & touched} - touched:
         touched |= reached
     return [slug for slug in everything if slug in touched]
 
 
-def _needs() -> dict[str, set[str]]:
+def _needs(root: Path) -> dict[str, set[str]]:
     """The plugins that each plugin depends on."""
-    tables = {part.name: project(part) for part in parts(["plugins"])}
+    tables = {part.name: project(part) for part in parts(["plugins"], root)}
     slugs = {_dist(str(table["name"])): slug for slug, table in tables.items()}
     return {
         slug: {

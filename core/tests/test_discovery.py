@@ -65,6 +65,14 @@ def test_a_requirement_that_this_core_meets_is_no_obstacle(site: Site, requireme
     assert site.installed()["toy"][0].unmet_requirement() == ""
 
 
+def test_a_core_on_its_way_to_a_version_meets_what_asks_for_an_earlier_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("separata.__version__", "0.2.0rc1")
+    site.add("toy", requires=["separata>=0.1,<1"])
+    assert site.installed()["toy"][0].unmet_requirement() == ""
+
+
 @pytest.mark.parametrize("requirement", ["separata>=9", "separata<0.1", "Separata>=9", "separata[torch]==7"])
 def test_a_requirement_of_another_core_is_told_with_both_versions(site: Site, requirement: str) -> None:
     site.add("toy", requires=[requirement])

@@ -286,6 +286,20 @@ def test_a_path_may_name_a_file_or_a_folder(path: str, folder: Path, monkeypatch
     assert (folder / "prices/data").read_text() == "outside"
 
 
+@pytest.mark.parametrize("source", ["npm", "debian"])
+def test_an_archive_with_another_hash_is_refused_whichever_client_brought_it(
+    source: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def client(record: Input, scratch: Path) -> Path:
+        (scratch / "prices.tgz").write_bytes(tar_of("prices"))
+        return scratch / "prices.tgz"
+
+    monkeypatch.setitem(fetching._CLIENTS, source, client)
+    with pytest.raises(HashMismatch, match="its record says 000"):
+        fetch(named(**{source: "prices"}, sha256="0" * 64), folder)
+    assert list(folder.iterdir()) == []
+
+
 def test_a_path_is_no_prefix_of_another_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = attrs.evolve(archived(monkeypatch, "prices.tgz", tar_of("prices-old/data")), path="prices")
     with pytest.raises(InputUnavailable, match="holds no prices"):

@@ -53,7 +53,7 @@ def test_no_words_find_everything(search: Callable[..., list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["xcache", "XCACHE", "kv cache", "cross layer", "language", "cross-layer caches"]
+    "text", ["xcache", "XCACHE", "kv cache", "kv-cache", "cross layer", "language", "cross-layer caches"]
 )
 def test_words_of_the_plugin_find_it_with_its_offers(text: str, search: Callable[..., list[str]]) -> None:
     assert search(text) == ["xcache", "xcache/svd", "xcache/tiny"]

@@ -1,0 +1,5 @@
+"""Compress the KV cache of a language model across its layers."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
