@@ -19,7 +19,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from importlib.util import find_spec
-from types import ModuleType
+from types import FrameType, ModuleType
 
 
 def probe(hook_module: str, distribution: str) -> dict[str, list[str]]:
@@ -64,7 +64,9 @@ def undeclared(package: str, distribution: str) -> list[str]:
 
 
 class OnlyDeclared(MetaPathFinder):
-    """Refuses every installed third-party module that the given distributions do not require.
+    """Refuses a package every installed third-party module that the given distributions do not require.
+
+    Only the package's own imports are judged: a library such as transformers looks for many optional ones.
 
     Args:
         package: The package on trial, which may import itself.
@@ -77,15 +79,15 @@ class OnlyDeclared(MetaPathFinder):
         self._refused = {
             module
             for module, dists in packages_distributions().items()
-            if not allowed & {_normal(dist) for dist in dists}
+            if module not in sys.stdlib_module_names and not allowed & {_normal(dist) for dist in dists}
         }
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse an undeclared module, leave every other to the finders behind."""
+        """Refuse an undeclared module to the package; what others import at their own pleasure is theirs."""
         top = fullname.partition(".")[0]
-        if top in self._refused and top not in sys.stdlib_module_names and top != self._package:
+        if top in self._refused and top != self._package and _importer() == self._package:
             raise ModuleNotFoundError(f"{top} is imported, and pyproject.toml does not declare it", name=top)
         return None
 
@@ -126,6 +128,17 @@ def _modules(package: str) -> Iterable[str]:
 
 def _normal(dist: str) -> str:
     return re.sub(r"[-_.]+", "-", dist).lower()
+
+
+def _importer() -> str:
+    """The top-level name of the module whose import statement, or import_module call, is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith("importlib") and name not in (__name__, "lazy_loader"):
+            return name.partition(".")[0]
+        frame = frame.f_back
+    return ""
 
 
 def _top_levels() -> set[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +44,25 @@ def converted(file: Path, dtype: torch.dtype) -> Path:
 
 def _convert(file: Path, dtype: torch.dtype, folder: Path) -> None:
     at: dict[str, Any] = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+    # Transformers draws a bar here that its own settings don't reach; in a log it is hundreds of lines.
+    quiet: AbstractContextManager[Any] = (
+        nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO())
+    )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(**at)
-        # dequantize=True gives a plain model: without it save_pretrained refuses.
-        model = AutoModelForCausalLM.from_pretrained(
-            **at, dtype=dtype, quantization_config=GgufConfig(dequantize=True)
-        )
+        with quiet:
+            _save(at, dtype, folder)
     except (ValueError, KeyError, OSError, NotImplementedError) as error:
         raise UnreadableModel(
             f"{file} can't be converted: {str(error).strip().partition(chr(10))[0]}",
             "name a complete .gguf file of a causal decoder whose architecture transformers supports",
         ) from error
+
+
+def _save(at: dict[str, Any], dtype: torch.dtype, folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(**at)
+    # dequantize=True gives a plain model: without it save_pretrained refuses.
+    model = AutoModelForCausalLM.from_pretrained(
+        **at, dtype=dtype, quantization_config=GgufConfig(dequantize=True)
+    )
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)

@@ -83,7 +83,7 @@ def candidates(
 
 
 def rivals(model: PreTrainedModel) -> dict[str, Factory]:
-    """The peers that compress by other means than a factorisation, by name; KIVI's bits are of keys and values.
+    """The peers that compress by other means than a factorisation, by name.
 
     Args:
         model: The model.
@@ -96,9 +96,9 @@ def rivals(model: PreTrainedModel) -> dict[str, Factory]:
 
     return {
         "8-bit float": lambda cache: fp8_cache(cache, model.config),
-        "KIVI 4/2-bit": quantised(4, 2, 32),
+        "KIVI 4-bit keys, 2-bit values": quantised(4, 2, 32),
         "KIVI 2-bit": quantised(2, 2, 32),
-        "KIVI 2/1-bit": quantised(2, 1, 64),
+        "KIVI 2-bit keys, 1-bit values": quantised(2, 1, 64),
         "MiniCache": MiniCache.from_cache,
     }
 
