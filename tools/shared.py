@@ -35,7 +35,7 @@ def install(requirements: Sequence[str]) -> None:
         return
     print(f"installing third-party packages into {FOLDER.relative_to(ROOT)} (once)", flush=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(FOLDER)], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(FOLDER), "install", "--quiet", "--upgrade"]
+    pip = [sys.executable, "-m", "pip", "--python", str(FOLDER), "install", "-qq", "--upgrade"]
     subprocess.run([*pip, "--constraint", str(CONSTRAINTS), *sorted(requirements)], check=True)
     stamp.write_text(digest, "utf-8")
 

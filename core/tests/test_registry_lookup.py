@@ -60,26 +60,16 @@ def toy(site: Site, registry_of: RegistryOf) -> Registry:
     return registry_of()
 
 
-def catalogue_of(*slugs: str, dist: str = "", reserved: tuple[str, ...] = ()) -> Catalogue:
-    rows = {
-        slug: {
-            "dist": dist or f"separata-{slug}",
-            "title": slug,
-            "summary": f"About {slug}.",
-            "offers": [{"kind": "kernel", "name": "ball", "summary": "A ball.", "tags": []}],
-        }
-        for slug in slugs
-    }
-    return parse(json.dumps({"registry": {"reserved": reserved}, "plugins": rows}))
+@pytest.fixture
+def catalogued(registry_of: RegistryOf) -> Registry:
+    """A registry with nothing installed, and that plugin in its catalogue."""
+    offers = [{"kind": "kernel", "name": "ball", "summary": "A ball.", "tags": []}]
+    row = {"dist": "separata-toy", "title": "Toys", "summary": "Play.", "offers": offers}
+    return registry_of(parse(json.dumps({"registry": {"reserved": []}, "plugins": {"toy": row}})))
 
 
 def loaded_plugins() -> set[str]:
     return {name.partition(".")[0] for name in sys.modules if name.startswith("separata_")} - {"separata_cli"}
-
-
-def state_of(found: Registry, slug: str = "toy") -> tuple[str, str]:
-    (row,) = [row for row in found.plugins() if row.slug == slug]
-    return row.state, row.reason
 
 
 def test_get_imports_what_the_offer_names(toy: Registry) -> None:
@@ -168,16 +158,16 @@ def test_an_unknown_name_is_answered_with_the_closest_ones(
 
 
 def test_what_is_catalogued_and_not_installed_is_answered_with_the_package_to_install(
-    registry_of: RegistryOf,
+    catalogued: Registry,
 ) -> None:
     with pytest.raises(UnknownName) as caught:
-        registry_of(catalogue_of("toy")).get("kernel", "toy/ball")
+        catalogued.get("kernel", "toy/ball")
     assert caught.value.remedy == "it ships in separata-toy: python -m pip install separata-toy"
 
 
-def test_a_bare_name_is_answered_with_whatever_carries_it(registry_of: RegistryOf) -> None:
+def test_a_bare_name_is_answered_with_whatever_carries_it(catalogued: Registry) -> None:
     with pytest.raises(UnknownName, match=r"did you mean toy/ball\?"):
-        registry_of(catalogue_of("toy")).get("kernel", "ball")
+        catalogued.get("kernel", "ball")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,5 @@
+"""The kit keeps what every plugin keeps."""
+
+from separata.testing import conformance_tests
+
+test_conformance = conformance_tests("kit-llm")
