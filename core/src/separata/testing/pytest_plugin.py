@@ -60,7 +60,7 @@ def isolated_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     registry.default.cache_clear()
     # Another test may add a plugin of the same name.
     for name in set(sys.modules) - before:
-        if name.startswith("separata_"):
+        if name.startswith("separata_") and not name.startswith("separata_cli"):
             del sys.modules[name]
 
 

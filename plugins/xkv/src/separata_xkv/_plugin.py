@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from separata import Benchmark, Claim, Command, Offer, Paper, hookimpl
+from separata import Benchmark, Claim, Command, Input, Offer, Paper, hookimpl
 
 
 @hookimpl
@@ -144,4 +144,21 @@ def separata_benchmarks() -> Iterable[Benchmark]:
         says="One dense decoding step over a compressed prompt.",
         peer="the exact cache",
         run="separata_xkv.benchmarks:decode",
+    )
+
+
+@hookimpl
+def separata_inputs() -> Iterable[Input]:
+    """Yield what the claim at full scale needs; small scale uses the kit's inputs."""
+    yield Input(
+        "llama-3-1-8b",
+        hub="meta-llama/Llama-3.1-8B-Instruct",
+        licence="Llama 3.1 Community License",
+        about="The model of the paper's tables (16 GB); the hub asks for its terms to be accepted.",
+    )
+    yield Input(
+        "ruler-64k",
+        file="~/ruler-64k",
+        licence="Apache-2.0",
+        about="A folder of yours with one JSONL file a task, as RULER's own generator writes them.",
     )

@@ -196,10 +196,10 @@ def selective_step(trial: Trial) -> Evidence:
 def ruler_64k(trial: Trial) -> Evidence:
     """RULER on Llama-3.1-8B at full scale: needs the model's weights, RULER's files and an accelerator.
 
-    The inputs are ``llama-3.1-8b``, a hub folder, and ``ruler-64k``, a folder with one JSONL file a task as RULER's
+    The inputs are ``llama-3-1-8b``, a hub folder, and ``ruler-64k``, a folder with one JSONL file a task as RULER's
     own generator writes them.
     """
-    model, tokenizer = load(trial.input("llama-3.1-8b"), device="auto", dtype="bfloat16")
+    model, tokenizer = load(trial.input("llama-3-1-8b"), device="auto", dtype="bfloat16")
     ranks = {"rank_key": 384, "rank_value": 576, "window": 4}
 
     def compressed(**settings: Any) -> Factory:
