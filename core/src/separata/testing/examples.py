@@ -73,8 +73,8 @@ class TrainerExample(Example):
 
     Args:
         fit: ``fit(folder, steps, batch_size, resume)`` trains in float64 up to a step, leaves a checkpoint in the
-            folder and returns the parameters by name; with ``resume`` it goes on from the folder's checkpoint.
-            Under a launcher each process is given its own share of the batch.
+            folder after each step and returns the parameters by name; with ``resume`` it goes on from the folder's
+            last checkpoint, or begins if there is none. Under a launcher each process takes its share of the batch.
         loss: The loss of those parameters.
         steps: How many steps make the loss fall.
         batch_size: Samples a step, over all processes; even.

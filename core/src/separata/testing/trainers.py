@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import attrs
@@ -63,6 +64,16 @@ def resumes_bit_for_bit(subject: TrainerSubject) -> None:
     need(same(whole, resumed), "the resumed training ends with other parameters")
 
 
+def survives_a_kill(subject: TrainerSubject) -> None:
+    """Killed as soon as there is a checkpoint, and resumed, it ends with the same bits."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = subject.fit(folder, subject.example.steps)
+    with tempfile.TemporaryDirectory() as folder:
+        kill_while_training(subject.path, subject.example.steps, subject.example.batch_size, Path(folder))
+        resumed = subject.fit(f"{folder}/checkpoint", subject.example.steps, resume=True)
+    need(same(whole, resumed), "the training that was killed and resumed ends with other parameters")
+
+
 def is_the_same_on_two_processes(subject: TrainerSubject) -> None:
     """Two processes with half the batch each end where one ends, to the last digits of float64."""
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +89,28 @@ def subject(_: str, offer: Offer, example: TrainerExample) -> TrainerSubject:
     return TrainerSubject(example, offer.example or "")
 
 
-CHECKS = suite(learns, trains_the_same_again, resumes_bit_for_bit, is_the_same_on_two_processes)
+CHECKS = suite(
+    learns, trains_the_same_again, resumes_bit_for_bit, survives_a_kill, is_the_same_on_two_processes
+)
+
+
+def kill_while_training(path: str, steps: int, batch_size: int, folder: Path) -> None:
+    """Run an example's ``fit`` in a process of its own and send it SIGKILL once it has left a checkpoint.
+
+    Args:
+        path: Import path of the function that gives the ``TrainerExample``.
+        steps: How many steps it would do.
+        batch_size: Samples a step.
+        folder: It checkpoints in ``checkpoint`` below this folder.
+    """
+    order = _order(path, steps, batch_size, folder)
+    with subprocess.Popen([sys.executable, "-m", "separata.testing.worker", order]) as process:
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if any((folder / "checkpoint").glob("[!.]*")):
+                break
+            time.sleep(0.001)
+        process.kill()
 
 
 def two_processes(path: str, steps: int, batch_size: int) -> dict[str, Tensor]:
@@ -90,7 +122,7 @@ def two_processes(path: str, steps: int, batch_size: int) -> dict[str, Tensor]:
         batch_size: Samples a step, over both processes.
     """
     with tempfile.TemporaryDirectory() as folder:
-        order = json.dumps({"path": path, "steps": steps, "batch_size": batch_size, "folder": folder})
+        order = _order(path, steps, batch_size, Path(folder))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
         done = subprocess.run(
@@ -105,3 +137,8 @@ def two_processes(path: str, steps: int, batch_size: int) -> dict[str, Tensor]:
             lines = [line for line in done.stderr.splitlines() if "Error" in line]
             raise CheckFailed(f"two processes failed: {lines[-1] if lines else done.stderr[-200:]}")
         return load_file(Path(folder) / "parameters.safetensors")
+
+
+def _order(path: str, steps: int, batch_size: int, folder: Path) -> str:
+    """What the worker is told, as its only argument."""
+    return json.dumps({"path": path, "steps": steps, "batch_size": batch_size, "folder": str(folder)})

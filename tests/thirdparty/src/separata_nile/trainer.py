@@ -38,20 +38,21 @@ class RegressionTrainer:
         return self.train(Path(model), 100, len(data), resume is not None)
 
     def train(self, folder: Path, steps: int, batch_size: int, resume: bool) -> dict[str, Tensor]:
-        """Train up to a step and leave a checkpoint.
+        """Train up to a step and leave a checkpoint after each.
 
         Args:
             folder: Where the checkpoint goes, or comes from.
             steps: The step to stop at.
             batch_size: Samples a step, over all processes.
-            resume: Whether to go on from the folder's checkpoint.
+            resume: Whether to go on from the folder's checkpoint, if there is one.
 
         Returns:
             The parameters: ``weight``, a `features` tensor.
         """
         processes = _processes()
         rank = dist.get_rank() if processes > 1 else 0
-        state = load_file(folder / "state.safetensors") if resume else self._start()
+        file = folder / "state.safetensors"
+        state = load_file(file) if resume and file.exists() else self._start()
         weight, momentum = state["weight"], state["momentum"]
         share = batch_size // processes
         for step in range(int(state["step"]), steps):
@@ -61,10 +62,10 @@ class RegressionTrainer:
                 dist.all_reduce(gradient)
             momentum = 0.5 * momentum + gradient / batch_size
             weight = weight - self.learning_rate * momentum
-        if rank == 0:
-            folder.mkdir(parents=True, exist_ok=True)
-            with atomic_file(folder / "state.safetensors") as file:
-                save_file({"weight": weight, "momentum": momentum, "step": torch.tensor(steps)}, file)
+            if rank == 0:
+                reached = {"weight": weight, "momentum": momentum, "step": torch.tensor(step + 1)}
+                with atomic_file(file) as partial:
+                    save_file(reached, partial)
         return {"weight": weight}
 
     def _start(self) -> dict[str, Tensor]:
