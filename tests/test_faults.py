@@ -35,7 +35,11 @@ def flood():
     for number in range(100_000):
         typer.echo(f"line {number}")
 """
-MAIN = "from separata_cli.main import main; main()"
+# A shell that starts jobs in the background lets them ignore Ctrl-C, and so would every process they start.
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from separata_cli.main import main; main()"
+)
 Start = Callable[..., "subprocess.Popen[str]"]
 
 

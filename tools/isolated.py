@@ -1,6 +1,6 @@
 """Try plugins from their wheels, in environments that hold what they declare and nothing else.
 
-    python tools/isolated.py SLUG [SLUG ...]
+    python tools/isolated.py [SLUG ...]           all plugins if none is named
     python tools/isolated.py --changed BASE       the plugins that changes since a commit can have touched
 
 An environment costs a second and a megabyte: third-party packages are linked into it, not installed again.
@@ -104,8 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("slugs", nargs="*")
     parser.add_argument("--changed", metavar="BASE")
     given = parser.parse_args(arguments)
-    slugs = [*given.slugs, *(changed(given.changed) if given.changed else ())]
-    codes = [try_plugin(slug) for slug in slugs]
+    if given.changed:
+        given.slugs += changed(given.changed)
+    elif not given.slugs:
+        given.slugs = [part.name for part in parts(["plugins"])]
+    codes = [try_plugin(slug) for slug in given.slugs]
     return next((code for code in codes if code), 0)
 
 

@@ -49,7 +49,9 @@ def project(part: Path) -> dict[str, object]:
 
 def prepare() -> None:
     """Let this environment see the third-party packages that the whole workspace needs."""
-    shared.install([*requirements(["core", "cli", "plugins"]), *shared.group("types", "test", "docs")])
+    shared.install(
+        [*requirements(["core", "cli", "plugins"]), *shared.group("lint", "types", "test", "docs")]
+    )
     shared.attach(Path(sysconfig.get_path("purelib")))
 
 
