@@ -1,6 +1,6 @@
 """Try plugins from their wheels, in environments that hold what they declare and nothing else.
 
-    python tools/isolated.py [SLUG ...]           all plugins if none is named
+    python tools/isolated.py [SLUG ...]           all plugins that are not experimental if none is named
     python tools/isolated.py --changed BASE       the plugins that changes since a commit can have touched
 
 An environment costs a second and a megabyte: third-party packages are linked into it, not installed again.
@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-from workspace import ROOT, changed, parts, project
+from workspace import ROOT, changed, parts, project, settled
 
 from separata.testing.probe import closure
 
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.changed:
         given.slugs += changed(given.changed)
     elif not given.slugs:
-        given.slugs = [part.name for part in parts(["plugins"])]
+        given.slugs = settled()
     codes = [try_plugin(slug) for slug in given.slugs]
     return next((code for code in codes if code), 0)
 

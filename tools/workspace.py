@@ -41,6 +41,12 @@ def parts(names: Iterable[str], root: Path = ROOT) -> list[Path]:
     return found
 
 
+def settled() -> list[str]:
+    """The plugins that CI proves and isolates; an experimental one says in its README what is not settled."""
+    rows = tomllib.loads((ROOT / "registry.toml").read_text("utf-8"))["plugins"]
+    return [slug for slug, row in sorted(rows.items()) if row["maturity"] != "experimental"]
+
+
 def project(part: Path) -> dict[str, object]:
     """The [project] table of a part."""
     table: dict[str, object] = tomllib.loads((part / "pyproject.toml").read_text("utf-8"))["project"]
