@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+import torch.distributed as dist
 from safetensors.torch import save_file
 
 from separata.registry import load_object
@@ -21,6 +22,10 @@ def main(order: str) -> None:
     if os.environ.get("RANK", "0") == "0":
         tensors = {name: tensor.detach().clone().contiguous() for name, tensor in parameters.items()}
         save_file(tensors, folder / "parameters.safetensors")
+    if dist.is_available() and dist.is_initialized():
+        # A process that ends while the other still receives from it closes the connection under its hands.
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":
