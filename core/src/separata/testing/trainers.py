@@ -124,6 +124,8 @@ def two_processes(path: str, steps: int, batch_size: int) -> dict[str, Tensor]:
     with tempfile.TemporaryDirectory() as folder:
         order = _order(path, steps, batch_size, Path(folder))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        # Processes now and then fail to find each other on a busy machine; a trainer's own fault fails twice.
+        command += ["--max-restarts", "1"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
         done = subprocess.run(
             [*command, "-m", "separata.testing.worker", order],
