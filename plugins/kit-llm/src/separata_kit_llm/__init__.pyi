@@ -1,4 +1,5 @@
 from . import errors as errors
+from . import tiny as tiny
 from .loading import load as load
 from .patching import Hook as Hook
 from .patching import Replace as Replace
@@ -35,5 +36,6 @@ __all__ = [
     "read_tasks",
     "read_text",
     "string_match",
+    "tiny",
     "token_nll",
 ]
