@@ -12,7 +12,7 @@ from separata import registry
 
 
 def main() -> int:
-    """Prove plugin after plugin; 1 if a claim does not hold, after all of them were tried."""
+    """Prove plugin after plugin; 1 if a claim fails, after all of them were tried."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("slugs", nargs="*")
     parser.add_argument("--scale", default="small", choices=("small", "full"))

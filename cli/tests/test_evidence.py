@@ -17,6 +17,7 @@ def separata_claims():
     yield Claim("bounces", says="It bounces.", paper="0.9 (Table 1)", proof="separata_toy.claims:bounces")
     yield Claim("floats", says="It floats.", paper="1.0", proof="separata_toy.claims:floats")
     yield Claim("sinks", says="It sinks.", paper="1.0", proof="separata_toy.claims:sinks")
+    yield Claim("flies", says="It flies.", paper="1.0", refuted="too heavy", proof="separata_toy.claims:floats")
     yield Claim("orbits", says="It orbits.", paper="1.0", proof="separata_toy.claims:orbits", scales=("full",))
 
 @hookimpl
@@ -60,6 +61,13 @@ def test_if_a_claim_does_not_hold_the_exit_code_is_1(claim: str, prove: Separata
     assert [prove("bounces", claim, *json).code for json in ([], ["--json"])] == [1, 1]
 
 
+def test_a_claim_known_not_to_hold_is_shown_with_its_reason_and_does_not_count(prove: Separata) -> None:
+    done = prove("flies")
+    assert done.code == 0
+    assert "flies: too heavy" in done.out
+    assert "DOES NOT HOLD" in done.err
+
+
 def test_a_claim_that_is_not_run_at_this_scale_does_not_count(prove: Separata) -> None:
     done = prove("orbits", "--json")
     assert (done.code, done.json[0]["holds"], done.json[0]["note"]) == (
@@ -75,6 +83,7 @@ def test_json_is_the_list_of_verdicts_and_all_there_is_on_both_outputs(prove: Se
         ("bounces", True),
         ("floats", False),
         ("sinks", False),
+        ("flies", False),
         ("orbits", None),
     ]
     assert done.err == ""
@@ -115,6 +124,7 @@ def test_each_verdict_is_told_on_standard_error_as_soon_as_it_is_known(prove: Se
         "toy bounces: holds",
         "toy floats: DOES NOT HOLD",
         "toy sinks: DOES NOT HOLD",
+        "toy flies: DOES NOT HOLD",
         "toy orbits: not run",
     ]
 

@@ -28,6 +28,9 @@ def separata_claims():
                  "returns-nothing"):
         yield Claim(name, says=f"It {name}.", paper="0.9 (Table 2)",
                     proof="separata_toy.claims:" + name.replace("-", "_"))
+    for name in ("fails", "crashes"):
+        yield Claim(f"refuted-{name}", says="It was refuted.", paper="1", refuted="too small here",
+                    proof=f"separata_toy.claims:{name}")
     yield Claim("lost", says="It is lost.", paper="1", proof="separata_toy.claims:nowhere")
     yield Claim("huge", says="It is huge.", paper="1", proof="separata_toy.claims:huge", scales=("full",))
 """
@@ -76,6 +79,7 @@ KEYS = [
     "bound",
     "unit",
     "holds",
+    "refuted",
     "peer",
     "table",
     "note",
@@ -169,6 +173,23 @@ def test_a_proof_that_fails_has_no_figure(name: str, put: Prove) -> None:
     assert [row[key] for key in ("measured", "bound", "unit", "peer", "table")] == [None, None, None, {}, []]
 
 
+@pytest.mark.parametrize(
+    ("name", "failed"),
+    [("holds", False), ("fails", True), ("refuted-fails", False), ("refuted-crashes", True), ("huge", False)],
+)
+def test_a_claim_known_not_to_hold_fails_only_if_its_proof_does_not_run(
+    name: str, failed: bool, put: Prove
+) -> None:
+    (verdict,) = put(name)
+    assert verdict.failed is failed
+
+
+def test_a_refuted_claim_is_measured_all_the_same(put: Prove) -> None:
+    (verdict,) = put("refuted-fails")
+    assert verdict.holds is False
+    assert verdict.as_json()["refuted"] == "too small here"
+
+
 def test_the_user_who_interrupts_a_proof_is_obeyed(site: Site, registry_of: Callable[..., Registry]) -> None:
     site.add("toy", HOOKS, files={"claims.py": "def holds(trial):\n    raise KeyboardInterrupt"})
     with pytest.raises(KeyboardInterrupt):
@@ -215,7 +236,7 @@ def test_claims_of_a_broken_plugin_can_not_be_put_to_the_proof(
 
 
 def test_the_verdict_as_json_has_these_keys_and_no_others(put: Prove) -> None:
-    assert [list(verdict.as_json()) for verdict in put()] == [KEYS] * 11
+    assert [list(verdict.as_json()) for verdict in put()] == [KEYS] * 13
 
 
 def test_the_verdict_as_json_tells_the_figure_and_what_it_was_held_against(put: Prove) -> None:
@@ -231,6 +252,7 @@ def test_the_verdict_as_json_tells_the_figure_and_what_it_was_held_against(put: 
         "bound": ">= 0.6",
         "unit": "ratio",
         "holds": True,
+        "refuted": "",
         "peer": {"peer": 0.7},
         "table": [{"row": 1}],
         "note": "as is",

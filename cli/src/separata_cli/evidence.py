@@ -30,7 +30,7 @@ def prove(
 ) -> None:
     """Put a paper's claims to the proof on real input: the paper's figure, ours, and the peer's.
 
-    Exits with 1 if a claim does not hold.
+    Exits with 1 if a claim does not hold that its plugin says holds.
 
     Example: separata prove xkv layers-align
     """
@@ -50,7 +50,7 @@ def prove(
         verbs.show([verdict.as_json() for verdict in verdicts], json=True)
     else:
         _summarise(verdicts, details)
-    if any(verdict.holds is False for verdict in verdicts):
+    if any(verdict.failed for verdict in verdicts):
         raise typer.Exit(1)
 
 
@@ -96,8 +96,8 @@ def _summarise(verdicts: list[Verdict], details: bool) -> None:
         return
     verbs.show(rows, title=f"Claims of {verdicts[0].slug}")
     for verdict in verdicts:
-        if verdict.note:
-            typer.echo(f"{verdict.claim.name}: {verdict.note}")
+        for remark in filter(None, (verdict.note, verdict.claim.refuted)):
+            typer.echo(f"{verdict.claim.name}: {remark}")
         if details and verdict.evidence and verdict.evidence.table:
             verbs.show([dict(row) for row in verdict.evidence.table], title=verdict.claim.name)
 

@@ -112,6 +112,11 @@ class Verdict:
     seed: int
     versions: dict[str, str]
 
+    @property
+    def failed(self) -> bool:
+        """Whether it does not hold and should: its record does not say so, or its proof did not run."""
+        return self.holds is False and not (self.claim.refuted and self.evidence)
+
     def as_json(self) -> dict[str, Any]:
         """The verdict as plain JSON values."""
         found = self.evidence
@@ -124,6 +129,7 @@ class Verdict:
             "bound": str(found.bound) if found else None,
             "unit": found.unit if found else None,
             "holds": self.holds,
+            "refuted": self.claim.refuted,
             "peer": {name: finite(value) for name, value in found.peers.items()} if found else {},
             "table": [dict(row) for row in found.table] if found else [],
             "note": self.note,

@@ -115,6 +115,8 @@ class Claim:
         paper: The paper's own figure and where it stands.
         proof: Import path of a function ``Trial -> Evidence``.
         scales: The scales at which it can be put to the proof; ``full`` needs GPUs.
+        refuted: Why it is known not to hold here. It is measured and shown all the same, and does not count as a
+            failure.
     """
 
     name: str = attrs.field(validator=_is_name)
@@ -122,6 +124,7 @@ class Claim:
     paper: str = attrs.field(kw_only=True)
     proof: str = attrs.field(kw_only=True, validator=_is_import_path)
     scales: tuple[Scale, ...] = attrs.field(default=("small", "full"), kw_only=True, converter=_scales)
+    refuted: str = attrs.field(default="", kw_only=True)
 
 
 @attrs.frozen
