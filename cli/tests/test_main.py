@@ -1,4 +1,4 @@
-"""The program: exit codes, and errors in two lines with a traceback only for who asks."""
+"""The program: exit codes, warnings in one line, and errors in two with a traceback only for who asks."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def interrupt():
 @app.command()
 def leave(how: str):
     sys.exit({"well": None, "zero": 0, "five": 5, "words": "I am off"}[how])
+
+@app.command()
+def squeak():
+    import warnings
+    for _ in range(2):
+        warnings.warn("the ball\\nis soft", UserWarning)
 
 @app.command()
 def echo(words: list[str]):
@@ -133,6 +139,11 @@ def test_debug_can_be_asked_for_in_the_environment(toy: Separata, monkeypatch: p
 
 def test_what_follows_two_hyphens_belongs_to_the_verb(toy: Separata) -> None:
     assert toy("echo", "--", "a", "--debug").out == "a --debug\n"
+
+
+def test_a_warning_is_one_line_told_once_without_its_place_in_the_source(toy: Separata) -> None:
+    done = toy("squeak")
+    assert (done.code, done.err) == (0, "note: the ball is soft\n")
 
 
 def test_a_verb_that_is_interrupted_exits_with_130_and_says_nothing(toy: Separata) -> None:

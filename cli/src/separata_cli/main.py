@@ -1,11 +1,12 @@
-"""The program: runs the root command and turns every error into two lines and an exit code."""
+"""The program: runs the root command; an error is two lines and an exit code, a warning a line."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 
 from separata.errors import SeparataError
 
@@ -28,7 +29,10 @@ def run(arguments: Sequence[str]) -> int:
     arguments = list(arguments)
     debug = _take_flag(arguments, "--debug") or os.environ.get("SEPARATA_DEBUG") == "1"
     try:
-        command().main(arguments, prog_name="separata")
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.showwarning = _noter()
+            command().main(arguments, prog_name="separata")
     except SystemExit as done:
         if done.code is None or isinstance(done.code, int):
             return done.code or 0
@@ -56,6 +60,19 @@ def _take_flag(arguments: list[str], flag: str) -> bool:
     found = flag in arguments[:end]
     arguments[:end] = [argument for argument in arguments[:end] if argument != flag]
     return found
+
+
+def _noter() -> Callable[..., None]:
+    """Tells each warning once, without the place in the source, which is nothing to its reader."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: object, **__: object) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            print(f"note: {text}", file=sys.stderr)
+
+    return tell
 
 
 def _print_error(problem: str, remedy: str) -> None:
