@@ -40,7 +40,9 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace"
     add_part(folder / "core", "separata", "attrs>=24", torch=["torch>=2.6", "accelerate"])
     add_part(folder / "cli", "separata-cli", "separata>=0.1", "typer>=0.26")
-    add_part(folder / "plugins/kit-toys", "separata-kit-toys", "separata[torch]", "numpy")
+    add_part(
+        folder / "plugins/kit-toys", "separata-kit-toys", "separata[torch]", "numpy", full=["a-heavy-one"]
+    )
     add_part(folder / "plugins/ball", "separata-ball", "separata", "Separata_Kit.Toys>=0.1", "scipy")
     add_part(folder / "plugins/aball", "separata-aball", "separata", "separata-ball>=0.1")
     add_part(folder / "plugins/car", "separata-car", "separata", "attrs>=24")
@@ -77,7 +79,9 @@ def test_what_is_no_part_is_told(workspace: Any, root: Path) -> None:
         workspace.parts(["docs"], root)
 
 
-def test_requirements_are_those_of_all_extras_without_the_workspaces_own(workspace: Any, root: Path) -> None:
+def test_requirements_are_those_of_all_extras_but_full_without_the_workspaces_own(
+    workspace: Any, root: Path
+) -> None:
     assert list(workspace.requirements(["core", "cli", "plugins"], root)) == [
         "accelerate",
         "attrs>=24",

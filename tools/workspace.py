@@ -93,15 +93,18 @@ def build_editable(part: Path, folder: Path) -> Path:
 
 
 def requirements(names: Sequence[str], root: Path = ROOT) -> Iterator[str]:
-    """What the parts need from the package index: their requirements, less the workspace's own distributions."""
+    """What the parts need from the package index: their requirements, less the workspace's own distributions.
+
+    The extra ``full`` is left out: what only claims at full scale need is heavy, and there is no GPU to use it on.
+    """
     own = {_dist(str(project(part)["name"])) for part in parts(["core", "cli", "plugins"], root)}
     found: set[str] = set()
     for part in parts(names, root):
         table = project(part)
         extras = table.get("optional-dependencies", {})
         listed = [*_strings(table.get("dependencies", []))]
-        for extra in extras.values() if isinstance(extras, dict) else ():
-            listed += _strings(extra)
+        for name, extra in extras.items() if isinstance(extras, dict) else ():
+            listed += _strings(extra) if name != "full" else []
         found |= {text for text in listed if _dist(text) not in own}
     yield from sorted(found)
 

@@ -72,7 +72,7 @@ def load(
     >>> model, tokenizer = load("smollm2", layers=4)  # doctest: +SKIP
     """
     torch_dtype = _dtype(dtype)
-    with _quiet():
+    with quiet():
         place = _resolve(str(source), torch_dtype)
         return _loaded(str(source), place, device, torch_dtype, layers, attn_implementation)
 
@@ -190,7 +190,7 @@ def _explained(source: str, place: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep transformers' load report (it lists the layers left out on purpose) and its bars off the screen."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -21,6 +21,7 @@ from transformers import (
 )
 
 from .errors import InvalidOption
+from .loading import quiet
 
 BYTES = 256
 M = TypeVar("M", bound=PreTrainedModel)
@@ -155,12 +156,14 @@ def pretrain(
 
 def save(model: PreTrainedModel, folder: str | Path) -> None:
     """Write a tiny model as a Hugging Face folder with safetensors."""
-    model.save_pretrained(folder)
+    with quiet():
+        model.save_pretrained(folder)
 
 
 def load(folder: str | Path) -> Any:
     """Read a tiny model back, in evaluation mode and float32; bytes need no tokenizer."""
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, dtype=torch.float32)
+    with quiet():
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, dtype=torch.float32)
     return model.train(False)
 
 
