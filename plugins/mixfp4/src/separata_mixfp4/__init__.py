@@ -1,0 +1,5 @@
+"""Four-bit blocks that choose between a floating and a uniform grid."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
