@@ -8,7 +8,15 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .closed_forms import crossover, exclusive_seconds, footprint, mixed_seconds, safe_batch, threshold
+from .closed_forms import (
+    crossover,
+    exclusive_seconds,
+    footprint,
+    mixed_seconds,
+    prefill_iterations,
+    safe_batch,
+    threshold,
+)
 from .config import EBPlusConfig
 from .errors import CapacityTooSmall
 from .timing import TimingModel
@@ -68,7 +76,8 @@ def advise(
     theta, k = threshold(
         1 / output, hazard_slope, timing.alpha_prefill_, timing.alpha_decode_, timing.beta_decode_, slots
     )
-    lines = (timing.alpha_prefill_, timing.beta_prefill_, timing.alpha_decode_, timing.beta_decode_)
+    phase = timing.alpha_prefill_ * prefill_iterations(k, prompt, config.token_budget)
+    lines = (phase, timing.beta_prefill_, timing.alpha_decode_, timing.beta_decode_)
 
     def mixed(occupancy: int) -> tuple[float, float]:
         return timing.alpha_mixed_, timing.effective_beta_mixed(occupancy, trace.prompt_tokens, output)

@@ -87,6 +87,9 @@ def advise(
     trace: TraceFile = None,
     lengths: Lengths = "geometric",
     requests: Requests = 2000,
+    hazard_slope: Annotated[
+        float, typer.Option(help="Growth of the completion rate in one iteration of a decode phase.")
+    ] = 0.0,
     config: verbs.Resolved[EBPlusConfig],
     seed: verbs.Seed = 0,
     json: verbs.Json = False,
@@ -100,9 +103,8 @@ def advise(
     from .advice import advise as decide
     from .timing import TimingModel
 
-    found = decide(
-        TimingModel.load(timing), _trace(trace, lengths, requests, config.value, seed), config.value
-    )
+    requested = _trace(trace, lengths, requests, config.value, seed)
+    found = decide(TimingModel.load(timing), requested, config.value, hazard_slope=hazard_slope)
     if json:
         verbs.show(attrs.asdict(found), json=True)
         return

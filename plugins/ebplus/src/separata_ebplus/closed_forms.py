@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri  # type: ignore[import-untyped]
+from scipy.special import ndtri
 
 from .errors import InvalidSetting
 
@@ -137,6 +137,15 @@ def threshold(
         theta += delta_theta(completion_rate, hazard_slope, alpha_prefill, alpha_decode, beta_decode, slots)
     theta = min(max(theta, THETA_MIN), THETA_MAX)
     return theta, max(1, math.floor(theta * slots))
+
+
+def prefill_iterations(k: int, prompt_mean: float, token_budget: int) -> float:
+    """Mean iterations of a prefill phase: one, or more if the prompts of ``k`` requests exceed the budget of one.
+
+    The paper's closed forms count the fixed cost of a prefill once a phase; multiply it by this where phases are
+    chunked. The last of several iterations is half full on average.
+    """
+    return max(1.0, k * prompt_mean / token_budget + 0.5)
 
 
 @_elementwise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq  # type: ignore[import-untyped]
-from scipy.special import lambertw, ndtr  # type: ignore[import-untyped]
+from scipy.optimize import brentq
+from scipy.special import lambertw, ndtr
 
 # The slope that the finite difference takes, in units of the squared rate.
 RELATIVE_SLOPE = 1e-5

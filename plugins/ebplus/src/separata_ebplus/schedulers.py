@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Literal
 
-from .closed_forms import THETA_MIN, crossover, footprint, safe_batch, threshold
+from .closed_forms import THETA_MIN, crossover, footprint, prefill_iterations, safe_batch, threshold
 from .config import EBPlusConfig
 from .errors import InvalidObservation, InvalidSetting
 from .hazard import HazardEstimator
@@ -295,8 +295,9 @@ class EBPlus(_Batching):
         """The crossover is a gap less a fixed cost over the occupancy; both are kept until the next refresh."""
         times, prompt = self.timing, sum(prompts) / len(prompts)
         beta = times.effective_beta_mixed(max(self._occupancy, 1.0), prompts, output)
+        phase = times.alpha_prefill_ * prefill_iterations(self.k, prompt, self.config.token_budget)
         constants = (
-            *(times.alpha_prefill_, times.beta_prefill_, times.alpha_decode_, times.beta_decode_),
+            *(phase, times.beta_prefill_, times.alpha_decode_, times.beta_decode_),
             *(times.alpha_mixed_, beta),
         )
         self._gap = float(crossover(self.theta, math.inf, prompt, output, *constants))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator  # type: ignore[import-untyped]
-from scipy.special import gammaln  # type: ignore[import-untyped]
+from scipy.interpolate import PchipInterpolator
+from scipy.special import gammaln
 
 from separata.files import atomic_file
 

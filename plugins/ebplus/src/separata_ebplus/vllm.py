@@ -32,8 +32,8 @@ class EngineView:
     def __init__(self, policy: EBPlus | MixedBatching, slots: int) -> None:
         self.policy, self.slots = policy, slots
         self._ids: dict[str, int] = {}
-        self._lengths: dict[str, int] = {}
-        self._live: set[str] = set()
+        self._arrived: dict[str, float] = {}
+        self._live: dict[str, Any] = {}
         self._count = 0
 
     def decide(self, waiting: Any, running: Any, now: float) -> Decision:
@@ -44,35 +44,42 @@ class EngineView:
             running: Requests of vLLM that hold a slot.
             now: Seconds of a monotonic clock.
         """
-        current = {request.request_id for request in running}
-        gone = self._live - current
-        back = {request.request_id for request in waiting} & gone
-        for name in back:
+        current = {request.request_id: request for request in running}
+        queued = {request.request_id: request for request in waiting}
+        for name in queued:
+            # vLLM's own arrival times are of the wall clock, which may go backwards.
+            self._arrived.setdefault(name, now)
+        gone = {name: request for name, request in self._live.items() if name not in current}
+        for name in gone.keys() & queued.keys():
             self.policy.preempted(self._ids[name])
-        finished = [Finished(self._ids[name], max(self._lengths.pop(name, 1), 1)) for name in gone - back]
-        for request in running:
-            self._lengths[request.request_id] = request.num_output_tokens
+        finished = [self._finished(name, one) for name, one in gone.items() if name not in queued]
         pending = sum(max(r.num_prompt_tokens - r.num_computed_tokens, 0) for r in running)
-        decoding = [
-            (self._id(r.request_id), r.num_output_tokens)
-            for r in running
-            if r.num_computed_tokens >= r.num_prompt_tokens
-        ]
-        queue = [Waiting(self._id(r.request_id), r.num_tokens, now) for r in waiting]
+        decoding = [(self._id(r.request_id), r.num_output_tokens) for r in running if prefilled(r)]
+        queue = [Waiting(self._id(name), r.num_tokens, self._arrived[name]) for name, r in queued.items()]
         used = sum(max(r.num_computed_tokens, r.num_prompt_tokens) for r in running)
-        free = self.slots - len(current)
+        free = max(self.slots - len(current), 0)
         made = self.policy.step(Observation(now, free, queue, decoding, pending, used, finished))
         admitted = set(made.admit)
-        self._live = current | {r.request_id for r in waiting if self._ids[r.request_id] in admitted}
-        for name in gone - back:
-            del self._ids[name]
+        self._live = current | {name: r for name, r in queued.items() if self._ids[name] in admitted}
+        for names in (self._ids, self._arrived):
+            for name in names.keys() - current.keys() - queued.keys():
+                del names[name]
         return made
+
+    def _finished(self, name: str, request: Any) -> Finished:
+        capped = getattr(request.status, "name", "") == "FINISHED_LENGTH_CAPPED"
+        return Finished(self._ids[name], max(request.num_output_tokens, 1), capped)
 
     def _id(self, name: str) -> int:
         if name not in self._ids:
             self._ids[name] = self._count
             self._count += 1
         return self._ids[name]
+
+
+def prefilled(request: Any) -> bool:
+    """Whether a request of vLLM has its whole prompt in the cache and decodes."""
+    return bool(request.num_computed_tokens >= request.num_prompt_tokens)
 
 
 def __getattr__(name: str) -> Any:
@@ -97,22 +104,26 @@ def _scheduler_class() -> type[Any]:
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             self._view = EngineView(policy_from_environment(), self.max_num_running_reqs)
+            self._stalled = False
 
         def schedule(self) -> Any:
             """Schedule one iteration as decided."""
             made = self._view.decide(list(self.waiting), list(self.running), time.monotonic())
             slots, running = self.max_num_running_reqs, self.running
             held: list[Any] = []
-            if made.kind == "prefill":
-                held = [r for r in running if r.num_computed_tokens >= r.num_prompt_tokens]
-                self.running = [r for r in running if r.num_computed_tokens < r.num_prompt_tokens]
+            # After a prefill that found no block of the cache, only decodes can make room.
+            if made.kind == "prefill" and not self._stalled:
+                held = [request for request in running if prefilled(request)]
+                self.running = [request for request in running if not prefilled(request)]
             # Without room for another request the queue stays as it is.
-            self.max_num_running_reqs = len(self.running) + len(made.admit)
+            self.max_num_running_reqs = len(self.running) + (0 if self._stalled else len(made.admit))
             try:
-                return super().schedule()
+                output = super().schedule()
             finally:
                 self.max_num_running_reqs = slots
                 self.running = held + self.running
+            self._stalled = bool(held) and output.total_num_scheduled_tokens == 0
+            return output
 
     return EBScheduler
 
