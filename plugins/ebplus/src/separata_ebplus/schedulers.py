@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .closed_forms import THETA_MIN, crossover, footprint, prefill_iterations, safe_batch, threshold
 from .config import EBPlusConfig
@@ -174,7 +175,9 @@ class EBPlus(_Batching):
         self.timing, self.adaptive = timing, adaptive
         self.mode: Mode = "MB" if adaptive else "EB"
         self.theta, self.k, self.advantage = 0.0, 1, 0.0
-        self._lengths: deque[tuple[int, int]] = deque(maxlen=self.config.window)
+        # Prompt and output length of the last finished requests, the oldest overwritten first.
+        self._lengths = np.zeros((self.config.window, 2))
+        self._finished = 0
         self._deaths: list[float] = []
         self._exposure: list[float] = []
         self._age = 0
@@ -183,7 +186,7 @@ class EBPlus(_Batching):
         self._occupancy, self._streak, self._last_running = 0.0, 0, 0
         self._decay = 0.5 ** (1 / self.config.half_life)
         self._set_threshold(1 / self.config.prior_output, 0.0)
-        self._set_line([self.config.prior_prompt], self.config.prior_output)
+        self._set_line(np.array([self.config.prior_prompt]), self.config.prior_output)
 
     def step(self, observation: Observation) -> Decision:
         """Decide the next iteration.
@@ -203,7 +206,7 @@ class EBPlus(_Batching):
             self._new and observation.time - self._refreshed >= self.config.refresh_seconds
         ):
             self._refresh(observation.time)
-        if self.adaptive and len(self._lengths) >= MIN_SAMPLE:
+        if self.adaptive and self._finished >= MIN_SAMPLE:
             self._evaluate()
         made = self._mixed(observation) if self.mode == "MB" else self._exclusive(observation, self.k)
         # The next observation's completions happen in this iteration, among the requests that now run.
@@ -216,7 +219,7 @@ class EBPlus(_Batching):
         """Everything needed to go on from here, as plain values."""
         own = {name: getattr(self, name) for name in self._PLAIN}
         lists = {name: list(getattr(self, name)) for name in ("_deaths", "_exposure")}
-        return super().state_dict() | own | lists | {"_lengths": [list(pair) for pair in self._lengths]}
+        return super().state_dict() | own | lists | {"_lengths": self._lengths.tolist()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
@@ -224,11 +227,11 @@ class EBPlus(_Batching):
         for name in self._PLAIN:
             setattr(self, name, state[name])
         self._deaths, self._exposure = list(state["_deaths"]), list(state["_exposure"])
-        self._lengths = deque(((p, o) for p, o in state["_lengths"]), maxlen=self.config.window)
+        self._lengths = np.array(state["_lengths"])
 
     _PLAIN = (
         *("mode", "theta", "k", "advantage", "_age", "_died", "_exposed", "_new", "_refreshed"),
-        *("_occupancy", "_streak", "_last_running", "_gap", "_fixed"),
+        *("_occupancy", "_streak", "_last_running", "_gap", "_fixed", "_finished"),
     )
 
     def _learn(self, finished: Any) -> None:
@@ -243,14 +246,15 @@ class EBPlus(_Batching):
             self._exposed += self._last_running
             self._died += sum(not done.capped for done in finished)
         for done in finished:
-            self._lengths.append((self._admitted[done.id], done.output_tokens))
+            self._lengths[self._finished % len(self._lengths)] = self._admitted[done.id], done.output_tokens
+            self._finished += 1
         self._new += len(finished)
 
     def _refresh(self, time: float) -> None:
         self._new, self._refreshed = 0, time
-        if len(self._lengths) < MIN_SAMPLE or self._died < 1:
+        if self._finished < MIN_SAMPLE or self._died < 1:
             return
-        prompts, outputs = zip(*self._lengths, strict=True)
+        prompts, outputs = self._lengths[: self._finished].T
         # Deaths over exposure: unlike the mean of finished lengths it counts the long ones that still run.
         rate, slope = self._died / self._exposed, 0.0
         if sum(self._deaths) >= self.config.refresh_completions:
@@ -291,9 +295,9 @@ class EBPlus(_Batching):
         self.theta = min(theta, self.config.theta_max)
         self.k = max(1, math.floor(self.theta * self.slots))
 
-    def _set_line(self, prompts: Sequence[float], output: float) -> None:
+    def _set_line(self, prompts: NDArray[np.float64], output: float) -> None:
         """The crossover is a gap less a fixed cost over the occupancy; both are kept until the next refresh."""
-        times, prompt = self.timing, sum(prompts) / len(prompts)
+        times, prompt = self.timing, float(prompts.mean())
         beta = times.effective_beta_mixed(max(self._occupancy, 1.0), prompts, output)
         phase = times.alpha_prefill_ * prefill_iterations(self.k, prompt, self.config.token_budget)
         constants = (
