@@ -1,5 +1,7 @@
 """Every error that a user can see: what was given, and what to do about it."""
 
+from __future__ import annotations
+
 
 class SeparataError(Exception):
     """The base of all errors that separata and its plugins raise on purpose.
@@ -30,6 +32,15 @@ class UnknownName(SeparataError, LookupError):
 
 class InvalidConfig(SeparataError, ValueError):
     """A setting is unknown, of the wrong type or out of its range."""
+
+
+class PackageMissing(SeparataError, ImportError):
+    """Something optional is not installed."""
+
+    @classmethod
+    def extra(cls, package: str, wanted: str) -> PackageMissing:
+        """The error for a package that an extra brings, such as ``separata-xkv[plot]``."""
+        return cls(f"{package} is not installed", f"python -m pip install '{wanted}'")
 
 
 class PluginError(SeparataError):

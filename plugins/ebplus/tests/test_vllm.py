@@ -12,8 +12,9 @@ from typing import Any
 import attrs
 import pytest
 
+from separata.errors import PackageMissing
 from separata_ebplus import EBPlusConfig, ExclusiveBatching, TimingModel
-from separata_ebplus.errors import InvalidSetting, PackageMissing
+from separata_ebplus.errors import InvalidSetting
 from separata_ebplus.vllm import EngineView, policy_from_environment
 
 Status = Enum("Status", ["RUNNING", "FINISHED_STOPPED", "FINISHED_LENGTH_CAPPED"])

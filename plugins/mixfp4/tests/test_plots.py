@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from separata_mixfp4.errors import PlotsMissing
+from separata.errors import PackageMissing
 from separata_mixfp4.plots import MOST, crest_figure, save
 from separata_mixfp4.quantizer import quantize
 from separata_mixfp4.report import CrestFactorReport
@@ -28,5 +28,5 @@ def test_of_many_tensors_some_are_drawn():
 
 def test_without_matplotlib_it_says_what_to_install(tensors, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(PlotsMissing, match="matplotlib"):
+    with pytest.raises(PackageMissing, match="matplotlib"):
         crest_figure(CrestFactorReport().fit(tensors))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from separata_oea.errors import PackageMissing
+from separata.errors import PackageMissing
 from separata_oea.latency import fit_latency
 from separata_oea.plots import pareto, time_against_experts
 from separata_oea.timing import StepTime

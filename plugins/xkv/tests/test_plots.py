@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from separata.errors import PackageMissing
 from separata_xkv import CrossLayerCKA
-from separata_xkv.errors import PlotsMissing
 
 pytest.importorskip("matplotlib")
 
@@ -42,5 +42,5 @@ def test_without_matplotlib_the_error_names_the_extra(
     from separata_xkv.plots import heatmaps
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(PlotsMissing, match=r"separata-xkv\[plot\]"):
+    with pytest.raises(PackageMissing, match=r"separata-xkv\[plot\]"):
         heatmaps(study)

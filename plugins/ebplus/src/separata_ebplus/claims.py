@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separata.claims import Evidence, Trial, at_least, at_most
+from separata.errors import PackageMissing
 
 from .advice import advise
 from .benchmarks import CONSTANTS
 from .closed_forms import exclusive_seconds, threshold
 from .config import EBPlusConfig
-from .errors import PackageMissing
 from .hazard import HazardEstimator
 from .lengths import departures, paragraph_lengths
 from .schedulers import EBPlus, ExclusiveBatching, MixedBatching

@@ -46,7 +46,8 @@ def profile(
 
     Example: separata ebplus profile smollm2 --out timing.json
     """
-    from .errors import PackageMissing
+    from separata.errors import PackageMissing
+
     from .timing import TimingModel
 
     try:

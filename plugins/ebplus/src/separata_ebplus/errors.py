@@ -33,10 +33,6 @@ class InvalidDecision(SeparataError, ValueError):
     """A scheduler decides what an engine can't do."""
 
 
-class PackageMissing(SeparataError, ImportError):
-    """Something optional is not installed."""
-
-
 class PoorFit(UserWarning):
     """Step times are not linear in tokens: what is derived from the line is not to be trusted."""
 

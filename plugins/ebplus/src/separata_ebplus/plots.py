@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .errors import PackageMissing
+from separata import figures
 
 
 def throughput_against_k(
@@ -23,13 +23,7 @@ def throughput_against_k(
     Raises:
         PackageMissing: If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PackageMissing(
-            "matplotlib is not installed", "python -m pip install 'separata-ebplus[plot]'"
-        ) from error
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = figures.figure(7, 4.2, dist="separata-ebplus")
     axes = figure.add_subplot()
     axes.plot(list(predicted), list(predicted.values()), color="C0", label="exclusive, closed form")
     axes.plot(list(simulated), list(simulated.values()), "o", color="C1", label="exclusive, simulated")
@@ -42,7 +36,7 @@ def throughput_against_k(
     axes.set_ylabel("requests a second")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    figures.save(figure, path)
 
 
 def _powers(most: int) -> Sequence[int]:

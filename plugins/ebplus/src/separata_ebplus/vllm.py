@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from separata.config import resolve
+from separata.errors import PackageMissing
 
 from .config import EBPlusConfig
-from .errors import InvalidSetting, PackageMissing
+from .errors import InvalidSetting
 from .observation import Decision, Finished, Observation, Waiting
 from .schedulers import EBPlus, MixedBatching
 from .timing import TimingModel

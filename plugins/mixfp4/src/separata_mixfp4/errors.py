@@ -43,7 +43,3 @@ class UnreadableFile(SeparataError, ValueError):
 
 class AmbiguousScale(SeparataError, ValueError):
     """A file claims to be NVFP4 and has negative scales, which only mean something in MixFP4."""
-
-
-class PlotsMissing(SeparataError, ImportError):
-    """Figures need an optional package that is not installed."""

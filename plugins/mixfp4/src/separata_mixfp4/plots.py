@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import PlotsMissing
+from separata import figures
+
 from .report import CrestFactorReport
 from .theory import crossover, decibels, floating_error, uniform_error
 
@@ -24,9 +25,9 @@ def crest_figure(report: CrestFactorReport) -> Figure:
         report: A fitted report; of many tensors the histograms show some, evenly spread.
 
     Raises:
-        PlotsMissing: If matplotlib is not installed.
+        PackageMissing: If matplotlib is not installed.
     """
-    figure = _figure(11, 4.6)
+    figure = figures.figure(11, 4.6, dist="separata-mixfp4")
     left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
     names = list(report.histograms_)
     shown = [
@@ -61,11 +62,7 @@ def save(report: CrestFactorReport, path: Path) -> None:
         report: A fitted report.
         path: A .png, .svg or .pdf file.
     """
-    from separata.files import atomic_file
-
-    figure = crest_figure(report)
-    with atomic_file(path) as partial:
-        figure.savefig(partial, dpi=150)
+    figures.save(crest_figure(report), path)
 
 
 def _rivals(axes: Any, report: CrestFactorReport) -> None:
@@ -86,13 +83,3 @@ def _rivals(axes: Any, report: CrestFactorReport) -> None:
         axes.set_xlabel("tensor, in the order of the table")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PlotsMissing(
-            "matplotlib is not installed", "python -m pip install 'separata-mixfp4[plot]'"
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")

@@ -29,9 +29,5 @@ class PromptMissing(SeparataError, ValueError):
     """There is nothing to generate from."""
 
 
-class PackageMissing(SeparataError, ImportError):
-    """A package that only this job needs is not installed."""
-
-
 class PaddingUnmasked(UserWarning):
     """A batch holds padding that no attention mask tells from tokens."""

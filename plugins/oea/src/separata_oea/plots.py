@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import PackageMissing
+from separata import figures
+
 from .latency import LatencyFit
 from .timing import StepTime
 
@@ -50,7 +51,7 @@ def pareto(rows: Sequence[Mapping[str, Any]], path: Path, *, batch: int) -> None
     axes.set_title(f"{batch} rows a step; numbers are k0")
     axes.legend(frameon=False)
     axes.margins(0.1)
-    figure.savefig(path, dpi=150)
+    figures.save(figure, path)
 
 
 def time_against_experts(times: Sequence[StepTime], fit: LatencyFit | None, path: Path) -> None:
@@ -77,17 +78,11 @@ def time_against_experts(times: Sequence[StepTime], fit: LatencyFit | None, path
     axes.set_ylabel("milliseconds a step")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    figures.save(figure, path)
 
 
 def _axes() -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PackageMissing(
-            "matplotlib is not installed", "python -m pip install 'separata-oea[plot]'"
-        ) from error
-    figure = Figure(figsize=(6.5, 4.2), layout="constrained")
+    figure = figures.figure(6.5, 4.2, dist="separata-oea")
     axes = figure.add_subplot()
     axes.grid(alpha=0.3)
     return figure, axes

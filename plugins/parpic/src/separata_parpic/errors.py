@@ -21,9 +21,5 @@ class ZeroMeasure(SeparataError, ValueError):
     """A vertex has no mass under the chosen vertex measure, and no edge brings it any."""
 
 
-class PackageMissing(SeparataError, ImportError):
-    """Something optional is not installed."""
-
-
 class GraphNotice(UserWarning):
     """Something about a graph that changes what its clusters mean."""

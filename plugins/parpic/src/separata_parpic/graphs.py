@@ -16,8 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from separata.errors import PackageMissing
+
 from ._plugin import DATA
-from .errors import GraphNotice, InvalidGraph, PackageMissing, UnreadableGraph
+from .errors import GraphNotice, InvalidGraph, UnreadableGraph
 from .graph_tool import read_graph_tool
 from .operators import csr
 
@@ -151,9 +153,7 @@ def _table(path: Path, suffix: str) -> pd.DataFrame:
         try:
             return pd.read_parquet(path)
         except ImportError as error:
-            raise PackageMissing(
-                "pyarrow is not installed", "python -m pip install 'separata-parpic[parquet]'"
-            ) from error
+            raise PackageMissing.extra("pyarrow", "separata-parpic[parquet]") from error
     if suffix in (".txt", ".edges"):
         return pd.read_csv(path, sep=r"\s+", comment="#", header=None).rename(columns=str)
     return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")

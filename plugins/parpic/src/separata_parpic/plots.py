@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.decomposition import PCA
 
+from separata import figures
+
 from .clustering import ISOLATED, ParPIC
-from .errors import PackageMissing
 from .quality import block_flow
 
 if TYPE_CHECKING:
@@ -26,13 +27,7 @@ def summary(model: ParPIC, graph: Any) -> Figure:
     Raises:
         PackageMissing: If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PackageMissing(
-            "matplotlib is not installed", "python -m pip install 'separata-parpic[plot]'"
-        ) from error
-    figure = Figure(figsize=(13, 4), layout="constrained")
+    figure = figures.figure(13, 4, dist="separata-parpic")
     entropy, embedding, flow = figure.subplots(1, 3)
     _entropy(entropy, model)
     _embedding(embedding, model)
@@ -41,8 +36,8 @@ def summary(model: ParPIC, graph: Any) -> Figure:
 
 
 def save(model: ParPIC, graph: Any, path: Path) -> None:
-    """Write the figure as PNG, or in the format of the path's suffix."""
-    summary(model, graph).savefig(path, dpi=150)
+    """Write the figure in the format of the path's suffix."""
+    figures.save(summary(model, graph), path)
 
 
 def _entropy(axes: Any, model: ParPIC) -> None:

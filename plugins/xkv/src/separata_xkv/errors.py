@@ -41,9 +41,5 @@ class PromptMissing(SeparataError, ValueError):
     """There is nothing to generate from."""
 
 
-class PlotsMissing(SeparataError, ImportError):
-    """Figures need an optional package that is not installed."""
-
-
 class RankClamped(UserWarning):
     """An explicit rank is larger than the states allow; the factorisation is exact at the lower rank."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from separata import figures
+
 from .analysis import Array, CrossLayerCKA
-from .errors import PlotsMissing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,9 +27,9 @@ def heatmaps(study: CrossLayerCKA) -> Figure:
         A figure of 2 x 2 heatmaps. CKA shares one scale from 0 to 1, cosine one from -1 to 1.
 
     Raises:
-        PlotsMissing: If matplotlib is not installed.
+        PackageMissing: If matplotlib is not installed.
     """
-    figure = _figure(9, 8)
+    figure = figures.figure(9, 8, dist="separata-xkv")
     panels = [
         ("Linear CKA of the keys (before RoPE)", study.key_cka_, "viridis", 0.0),
         ("Linear CKA of the values", study.value_cka_, "viridis", 0.0),
@@ -63,9 +64,9 @@ def rank_curves(study: CrossLayerCKA) -> Figure:
         A figure of two panels, keys and values. At one ratio all curves cost the same bytes.
 
     Raises:
-        PlotsMissing: If matplotlib is not installed.
+        PackageMissing: If matplotlib is not installed.
     """
-    figure = _figure(10, 4.2)
+    figure = figures.figure(10, 4.2, dist="separata-xkv")
     sides: list[tuple[str, Array]] = [
         ("Keys (before RoPE)", study.key_error_),
         ("Values", study.value_error_),
@@ -102,16 +103,6 @@ def save(study: CrossLayerCKA, folder: Path) -> list[Path]:
     """
     files = []
     for name, figure in (("similarity.png", heatmaps(study)), ("error.png", rank_curves(study))):
-        figure.savefig(folder / name, dpi=150)
+        figures.save(figure, folder / name)
         files.append(folder / name)
     return files
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PlotsMissing(
-            "matplotlib is not installed", "python -m pip install 'separata-xkv[plot]'"
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
