@@ -23,9 +23,9 @@ TIMES = [StepTime("plain", hit, 0.001 * hit) for hit in (4, 8, 9)]
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that are saved."""
-    figure = pytest.importorskip("matplotlib.figure").Figure
+    pytest.importorskip("matplotlib")
     found: list[Any] = []
-    monkeypatch.setattr(figure, "savefig", lambda self, *_, **__: found.append(self))
+    monkeypatch.setattr("separata.figures.save", lambda figure, _: found.append(figure))
     return found
 
 
