@@ -95,7 +95,7 @@ def build_editable(part: Path, folder: Path) -> Path:
 def requirements(names: Sequence[str], root: Path = ROOT) -> Iterator[str]:
     """What the parts need from the package index: their requirements, less the workspace's own distributions.
 
-    The extra ``full`` is left out: what only claims at full scale need is heavy, and there is no GPU to use it on.
+    The extra ``full`` is left out: heavy things that only claims at full scale or single comparisons need.
     """
     own = {_dist(str(project(part)["name"])) for part in parts(["core", "cli", "plugins"], root)}
     found: set[str] = set()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from separata.claims import Race, Trial
+from separata.errors import PackageMissing
 
 from .quantizer import fake_quantize, quantize
 from .reference import fake_quantize_reference
@@ -51,7 +52,7 @@ def torchao_nvfp4() -> Callable[[Tensor], Tensor]:
     """A function that quantises to NVFP4 with torchao and dequantises again.
 
     Raises:
-        ImportError: If torchao is not installed.
+        PackageMissing: If torchao is not installed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,6 +60,8 @@ def torchao_nvfp4() -> Callable[[Tensor], Tensor]:
         logging.disable(logging.WARNING)
         try:
             torchao: Any = import_module("torchao.prototype.mx_formats.nvfp4_tensor")
+        except ImportError as error:
+            raise PackageMissing.extra("torchao", "separata-mixfp4[full]") from error
         finally:
             logging.disable(logging.NOTSET)
 
