@@ -1,0 +1,351 @@
+"""The paper's claims put to the proof: on a noisy quadratic, on language models and real text, and in bytes."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from separata.claims import Evidence, Race, Trial, at_least, at_most, close_to, growth, race
+from separata_kit_llm import read_text, tiny
+
+from . import peers, quadratic
+from .benchmarks import SIZES, adamw_step, eco_step
+from .config import TrainConfig
+from .conversion import quantised
+from .memory import memory_report
+from .training import make_optimizer, prepare, run, train
+
+TEXT = "python-topics"
+RATES = (0.3, 0.1, 0.03, 0.01)
+SEEDS = 3
+CONFIG = TrainConfig()
+MODEL: dict[str, Any] = {"hidden": 64, "layers": 2, "heads": 4}
+
+QUADRATIC = {
+    "master, to nearest": ("master", "nearest_even"),
+    "master, stochastic": ("master", "stochastic"),
+    "rounding alone, to nearest": ("none", "nearest_even"),
+    "rounding alone, stochastic": ("none", "stochastic"),
+    "ECO, to nearest": ("eco", "nearest_even"),
+    "ECO, stochastic": ("eco", "stochastic"),
+}
+LANGUAGE: dict[str, dict[str, Any]] = {
+    "master, to nearest": {"compensation": "master", "rounding": "rtn"},
+    "rounding alone, to nearest": {"compensation": "none", "rounding": "rtn"},
+    "rounding alone, stochastic": {"compensation": "none"},
+    "ECO, to nearest": {"rounding": "rtn"},
+    "ECO, stochastic": {},
+    "ECO, stochastic, momentum in bfloat16": {"momentum_dtype": "bfloat16"},
+}
+ECO, MASTER, ALONE = "ECO, stochastic", "master, to nearest", "rounding alone, stochastic"
+INT8, EIGHT_BIT = "torchao int8 weights, stochastic", "torchao AdamW8bit, bfloat16 weights, stochastic"
+
+
+def exact_is_master(trial: Trial) -> Evidence:
+    """Twelve float64 steps of a language model in each format: largest difference of a weight from master weights'."""
+    rows = []
+    for quant, granularity in (("fp8_e4m3", "row"), ("fp8_e4m3", "tensor"), ("int4", "32"), ("mixfp4", "")):
+        for rounding in ("sr", "rtn"):
+            found = {
+                kind: _weights(trial, quant, granularity, rounding, kind)
+                for kind in ("exact", "eco", "master")
+            }
+            rows.append(
+                {
+                    "format": f"{quant} {granularity}".strip(),
+                    "rounding": rounding,
+                    "exact": float((found["exact"] - found["master"]).abs().max()),
+                    "ECO": float((found["eco"] - found["master"]).abs().max()),
+                }
+            )
+    return Evidence(
+        max(row["exact"] for row in rows),
+        at_most(1e-12),
+        "largest difference of a weight",
+        peers={"ECO": max(row["ECO"] for row in rows)},
+        table=rows,
+    )
+
+
+def naive_grows(trial: Trial) -> Evidence:
+    """Loss of rounding alone, to nearest, over that at ten times the learning rate: the least of four ratios."""
+    sweep = _quadratic(trial)
+    ratios = {
+        f"{start}, {RATES[i + 2]} over {RATES[i]}": losses[i + 2] / losses[i]
+        for start, losses in (
+            ("from zero", sweep["rounding alone, to nearest"]),
+            ("from random weights", sweep["rounding alone, to nearest, from random weights"]),
+        )
+        for i in (0, 1)
+    }
+    eco = sweep[ECO]
+    return Evidence(
+        min(ratios.values()),
+        at_least(5),
+        "times the loss",
+        peers={"ECO": max(eco[2] / eco[0], eco[3] / eco[1])},
+        table=[*_table(sweep), *({"run": name, "ratio": ratio} for name, ratio in ratios.items())],
+    )
+
+
+def near_master(trial: Trial) -> Evidence:
+    """Loss of ECO over that of master weights, both rounded stochastically: the largest of four learning rates."""
+    sweep = _quadratic(trial)
+    return Evidence(
+        _worst(sweep, ECO, "master, stochastic"),
+        at_most(1.3),
+        "of the loss of master weights",
+        peers={"rounding alone": _worst(sweep, ALONE, "master, stochastic")},
+        table=_table(sweep),
+    )
+
+
+def beats_rounding_alone(trial: Trial) -> Evidence:
+    """Loss of ECO over that of rounding alone, both stochastic: the largest of four learning rates."""
+    sweep = _quadratic(trial)
+    return Evidence(
+        _worst(sweep, ECO, ALONE),
+        at_most(0.5),
+        "of the loss of rounding alone",
+        peers={"master weights": _worst(sweep, "master, stochastic", ALONE)},
+        table=_table(sweep),
+    )
+
+
+def gap_share(trial: Trial) -> Evidence:
+    """How far ECO's gap to master weights is above a quarter of that of stochastic rounding alone.
+
+    The difference, because a share of a gap that is zero or negative would say nothing.
+    """
+    losses = _language(trial, (MASTER, ALONE, ECO))
+    gaps = _gaps(losses)
+    return Evidence(
+        gaps[ECO] - gaps[ALONE] / 4,
+        at_most(0.0),
+        "nats above a quarter of the gap",
+        peers={"gap of ECO": gaps[ECO], "gap of rounding alone": gaps[ALONE]},
+        table=_rows(losses),
+    )
+
+
+def gap_nats(trial: Trial) -> Evidence:
+    """Held-out loss behind master weights', as the mean over seeds."""
+    losses = _language(trial)
+    gaps = _gaps(losses)
+    return Evidence(
+        gaps[ECO],
+        at_most(0.02),
+        "nats a token",
+        peers={name: gap for name, gap in gaps.items() if name not in (ECO, MASTER)},
+        table=_rows(losses),
+    )
+
+
+def beats_int8(trial: Trial) -> Evidence:
+    """Held-out loss of ECO on FP8 less that of torchao's int8 weights, as the mean over seeds."""
+    losses = {**_language(trial, (MASTER, ECO)), **_torchao(trial)}
+    rows = _rows(losses)
+    means = {row["run"]: row["held out"] for row in rows}
+    return Evidence(
+        means[ECO] - means[INT8],
+        at_most(0.0),
+        "nats a token",
+        peers={
+            EIGHT_BIT: losses[EIGHT_BIT][0] - losses[INT8][0],
+            "master weights": means[MASTER] - means[INT8],
+        },
+        table=rows,
+        note=f"{EIGHT_BIT} is run with the first seed only: uncompiled, as here, it takes long.",
+    )
+
+
+def memory(_: Trial) -> Evidence:
+    """Bytes of all tensors behind quantised weights after a step, over those of master weights in mixed precision."""
+    tokens = tiny.byte_tokens(read_text(TEXT))[:4000]
+    held, rows = {}, []
+    for name, options in (
+        ("ECO FP8, momentum bfloat16", {"momentum_dtype": "bfloat16"}),
+        ("ECO FP8, momentum float32", {}),
+        ("ECO INT4, momentum bfloat16", {"quant": "int4", "momentum_dtype": "bfloat16"}),
+        ("master float32, copy bfloat16", None),
+        (INT8, peers.int8_weights),
+        (EIGHT_BIT, peers.adamw_8bit),
+    ):
+        row = _static_bytes(tokens, options)
+        held[name] = row["total"] / row["parameters"]
+        rows.append({"training": name, **row, "bytes a parameter": held[name]})
+    reference = held["master float32, copy bfloat16"]
+    ours, *others = held
+    return Evidence(
+        held[ours] / reference,
+        at_most(0.62),
+        "of the bytes of master weights",
+        peers={name: held[name] / reference for name in others},
+        table=rows,
+        note="Weights of linear layers and their optimizer state. With both moments in float32 a parameter takes 9 of "
+        "14 bytes, 0.64, so that the bound needs the smaller momentum.",
+    )
+
+
+def step_cost(trial: Trial) -> Evidence:
+    """Time of a step on ten million FP8 numbers over that of torch's AdamW on float32."""
+    size = SIZES[-1]
+    sides = {
+        "stochastic": {},
+        "to nearest": {"rounding": "nearest_even"},
+        "master weights, stochastic": {"compensation": "master"},
+    }
+    found = {
+        name: 1
+        / race(
+            Race(size, eco_step(size, trial.seed, **options), adamw_step(size, trial.seed)), rounds=3
+        ).ratio
+        for name, options in sides.items()
+    }
+    return Evidence(found.pop("stochastic"), at_most(1.35), "times the step of torch's AdamW", peers=found)
+
+
+def linear_time(trial: Trial) -> Evidence:
+    """The exponent with which a step's time grows from one to ten million numbers."""
+    sizes = (1_000_000, 3_000_000, 10_000_000)
+    timings = [
+        race(Race(size, eco_step(size, trial.seed), adamw_step(size, trial.seed)), rounds=3) for size in sizes
+    ]
+    return Evidence(
+        growth(sizes, [timing.ours_s for timing in timings]),
+        close_to(1, 0.15),
+        "exponent",
+        peers={"torch's AdamW": growth(sizes, [timing.peer_s for timing in timings])},
+    )
+
+
+def _weights(trial: Trial, quant: str, granularity: str, rounding: Any, compensation: Any) -> Tensor:
+    """All quantised weights after a short training in float64, as one vector."""
+    config = TrainConfig(
+        quant=quant,  # type: ignore[arg-type]
+        granularity=granularity,
+        rounding=rounding,
+        compensation=compensation,
+        steps=12,
+        batch=2,
+        length=32,
+        held_out=0.02,
+    )
+    # Rows of 96 and 256: all groups divide them.
+    model = tiny.llama(seed=trial.seed, hidden=96, layers=1, heads=4).double()
+    train(model, tiny.byte_tokens(read_text(TEXT))[:4000], config, seed=trial.seed)
+    return torch.cat([weight.dequantize().flatten() for weight in quantised(model).values()])
+
+
+def _quadratic(trial: Trial) -> dict[str, list[float]]:
+    """Final losses of every way at every learning rate."""
+
+    def build(folder: Path) -> None:
+        found = {
+            name: [quadratic.final_loss(rate, kind, rounding, seed=trial.seed) for rate in RATES]  # type: ignore[arg-type]
+            for name, (kind, rounding) in QUADRATIC.items()
+        }
+        found["rounding alone, to nearest, from random weights"] = [
+            quadratic.final_loss(rate, "none", "nearest_even", seed=trial.seed, start="normal")
+            for rate in RATES
+        ]
+        (folder / "losses.json").write_text(json.dumps(found))
+
+    losses: dict[str, list[float]] = json.loads((trial.keep("quadratic", build) / "losses.json").read_text())
+    return losses
+
+
+def _table(sweep: dict[str, list[float]]) -> list[dict[str, Any]]:
+    return [
+        {"run": name, **{f"lr {rate}": loss for rate, loss in zip(RATES, losses, strict=True)}}
+        for name, losses in sweep.items()
+    ]
+
+
+def _worst(sweep: dict[str, list[float]], ours: str, peer: str) -> float:
+    return max(one / other for one, other in zip(sweep[ours], sweep[peer], strict=True))
+
+
+def _language(trial: Trial, names: Iterable[str] = tuple(LANGUAGE)) -> dict[str, list[float]]:
+    """Held-out losses of a tiny Llama by way and seed."""
+    tokens = tiny.byte_tokens(read_text(TEXT))
+    found: dict[str, list[float]] = {}
+    for name in names:
+        config = TrainConfig(**LANGUAGE[name])
+
+        def build(folder: Path, config: TrainConfig = config) -> None:
+            losses = [
+                train(tiny.llama(seed=seed, **MODEL), tokens, config, seed=seed).held_out
+                for seed in range(trial.seed, trial.seed + SEEDS)
+            ]
+            (folder / "losses.json").write_text(json.dumps(losses))
+
+        kept = trial.keep("language", build, settings={"way": name})
+        found[name] = json.loads((kept / "losses.json").read_text())
+    return found
+
+
+def _torchao(trial: Trial) -> dict[str, list[float]]:
+    """The same for torchao's ways."""
+    tokens = tiny.byte_tokens(read_text(TEXT))
+
+    def build(folder: Path) -> None:
+        losses: dict[str, list[float]] = {}
+        for name, make, seeds in ((INT8, peers.int8_weights, SEEDS), (EIGHT_BIT, peers.adamw_8bit, 1)):
+            losses[name] = []
+            for seed in range(trial.seed, trial.seed + seeds):
+                model = tiny.llama(seed=seed, **MODEL)
+                with peers.eager(seed):
+                    losses[name].append(run(model, make(model, CONFIG), tokens, CONFIG, seed=seed).held_out)
+        (folder / "losses.json").write_text(json.dumps(losses))
+
+    found: dict[str, list[float]] = json.loads((trial.keep("torchao", build) / "losses.json").read_text())
+    return found
+
+
+def _gaps(losses: dict[str, list[float]]) -> dict[str, float]:
+    return {name: fmean(found) - fmean(losses[MASTER]) for name, found in losses.items()}
+
+
+def _rows(losses: dict[str, list[float]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": name,
+            "held out": fmean(found),
+            "behind master": fmean(found) - fmean(losses[MASTER][: len(found)]),
+            "seeds": len(found),
+        }
+        for name, found in losses.items()
+    ]
+
+
+def _static_bytes(tokens: Tensor, options: Any) -> dict[str, Any]:
+    """Bytes after a step of a model that is nearly all linear layers; gradients are freed, as between steps."""
+    model: Any = tiny.llama(seed=0, hidden=384, layers=2, heads=4, length=64)
+    config = TrainConfig(steps=1, batch=1, length=16, **(options if isinstance(options, dict) else {}))
+    copy = None
+    if isinstance(options, dict):
+        prepare(model, config)
+        optimizer: Any = make_optimizer(model, config, 0)
+    elif options is None:
+        optimizer = AdamW(model.parameters())
+        copy = [parameter.detach().bfloat16() for parameter in model.parameters()]
+    else:
+        optimizer = options(model, config)
+    with peers.eager(0):
+        run(model, optimizer, tokens, config, seed=0)
+    optimizer.zero_grad(set_to_none=True)
+    gc.collect()
+    report = memory_report(model, optimizer)
+    if copy is not None:
+        report["other"] += sum(part.nbytes for part in copy)
+        report["total"] += sum(part.nbytes for part in copy)
+    return {**report, "parameters": sum(parameter.numel() for parameter in model.parameters())}
