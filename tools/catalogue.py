@@ -124,7 +124,8 @@ def _page(plugins: dict[str, Any]) -> str:
     ]
     for slug, row in sorted(plugins.items()):
         paper = row.get("paper", {})
-        title = f"[{row['title']}]({paper['url']}), {paper['venue']}" if paper.get("url") else "–"
+        link = f"[{row['title']}]({paper['url']})" if paper.get("url") else "–"
+        title = ", ".join(filter(None, [link, paper.get("venue")]))
         offers = ", ".join(f"{offer['kind']} `{slug}/{offer['name']}`" for offer in row["offers"]) or "–"
         lines.append(f"| `{slug}` | {title} | {row['summary']} | {offers} | {len(row['claims']) or '–'} |")
     return "\n".join(lines) + "\n"
