@@ -1,0 +1,25 @@
+from . import errors as errors
+from . import peers as peers
+from .classifier import MoDEXClassifier as MoDEXClassifier
+from .distribution import ExtendedFlexibleDirichlet as ExtendedFlexibleDirichlet
+from .head import MoDEXHead as MoDEXHead
+from .head import MoDEXNetwork as MoDEXNetwork
+from .head import modexify as modexify
+from .loss import modex_loss as modex_loss
+from .metrics import calibration as calibration
+from .metrics import separation as separation
+from .moments import efd_moments as efd_moments
+
+__all__ = [
+    "ExtendedFlexibleDirichlet",
+    "MoDEXClassifier",
+    "MoDEXHead",
+    "MoDEXNetwork",
+    "calibration",
+    "efd_moments",
+    "errors",
+    "modex_loss",
+    "modexify",
+    "peers",
+    "separation",
+]

@@ -1,0 +1,255 @@
+"""MoDEX on arrays, in scikit-learn's habits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from separata import artifacts
+
+from .errors import InvalidLabels, InvalidSetting
+from .head import Evidence, MoDEXHead, MoDEXNetwork, linear
+from .loss import modex_loss
+from .training import train
+
+
+class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the method and its peers share: a perceptron on standardised columns.
+
+    Args:
+        hidden: Widths of the perceptron's layers.
+        epochs: The most passes over the data.
+        learning_rate: Of Adam.
+        batch_size: Rows a step.
+        spectral: Whether linear layers are spectrally normalised.
+        validation_fraction: Share of rows held out to choose the best epoch.
+        patience: Epochs without a better loss before training stops.
+        random_state: Seed, or numpy's RandomState.
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (64, 64),
+        *,
+        epochs: int = 60,
+        learning_rate: float = 5e-4,
+        batch_size: int = 64,
+        spectral: bool = True,
+        validation_fraction: float = 0.05,
+        patience: int = 30,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.spectral = spectral
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on rows ``X`` ``(N, D)`` and one class a row.
+
+        Raises:
+            InvalidLabels: If there is one class only, or several labels a row.
+            InvalidSetting: If a setting is out of range.
+        """
+        if self.epochs < 1 or self.batch_size < 1 or not 0 <= self.validation_fraction < 1:
+            raise InvalidSetting(
+                f"epochs {self.epochs}, batch_size {self.batch_size}, "
+                f"validation_fraction {self.validation_fraction}",
+                "epochs and batch_size are at least 1, the fraction is in [0, 1)",
+            )
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidLabels(
+                f"y holds one class, {self.classes_[0]!r}", "give rows of two classes or more"
+            )
+        self.mean_ = X.mean(0, dtype=np.float64)
+        deviation = X.std(0, dtype=np.float64)
+        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # Layers draw their first weights from the global generator.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self._network = self._build(X.shape[1], len(self.classes_))
+            self.n_iter_ = 1 + train(
+                self._network,
+                self._loss,
+                self._standardised(X),
+                torch.from_numpy(codes.astype(np.int64)),
+                epochs=self.epochs,
+                learning_rate=self.learning_rate,
+                batch_size=self.batch_size,
+                validation_fraction=self.validation_fraction,
+                patience=self.patience,
+                generator=torch.Generator().manual_seed(seed),
+            )
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Expected class probabilities, ``(N, K)``."""
+        return self._probabilities(self._output(X)).double().numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        found = self.predict_proba(X).argmax(1)
+        chosen: NDArray[Any] = self.classes_[found]
+        return chosen
+
+    def codes(self, y: Any) -> NDArray[Any]:
+        """Positions of labels among the classes.
+
+        Raises:
+            InvalidLabels: If a label was not in training.
+        """
+        check_is_fitted(self)
+        unseen = np.setdiff1d(np.unique(y), self.classes_)
+        if len(unseen):
+            raise InvalidLabels(
+                f"classes not seen in training: {', '.join(map(str, unseen))}",
+                f"known are {', '.join(map(str, self.classes_))}; score others as out of distribution",
+            )
+        return np.searchsorted(self.classes_, y)  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Spectrally normalised layers can't be pickled; their tensors can.
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_network" in state:
+            state["_network"] = self._network.state_dict()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tensors = state.get("_network")
+        super().__setstate__(state)
+        if tensors is not None:
+            with torch.random.fork_rng(devices=[]):
+                self._network = self._build(self.n_features_in_, len(self.classes_))
+            self._network.load_state_dict(tensors)
+            self._network.eval()
+
+    def _standardised(self, X: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
+
+    def _output(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float32, reset=False)
+        with torch.no_grad():
+            return self._network(self._standardised(X))
+
+    def _backbone(self, inputs: int) -> nn.Sequential:
+        layers: list[nn.Module] = []
+        for before, after in zip((inputs, *self.hidden), self.hidden, strict=False):
+            layers += [linear(before, after, self.spectral), nn.ReLU()]
+        return nn.Sequential(*layers)
+
+    def _width(self, inputs: int) -> int:
+        return self.hidden[-1] if self.hidden else inputs
+
+    def _build(self, inputs: int, classes: int) -> nn.Module:
+        raise NotImplementedError
+
+    def _loss(self, output: Any, labels: Tensor, epoch: int) -> Tensor:
+        raise NotImplementedError
+
+    def _probabilities(self, output: Any) -> Tensor:
+        raise NotImplementedError
+
+
+class MoDEXClassifier(NetworkClassifier):
+    """A classifier that says how sure it is, and why: too little evidence, or advocates who disagree.
+
+    Parameters are those of ``NetworkClassifier``; widths of the perceptron first.
+    """
+
+    _tied = False
+
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
+        """How unsure each row's answer is, and who spoke for which class.
+
+        Returns:
+            Columns ``aleatoric`` (entropy of the mean, nats), ``epistemic`` (sum of variances) with its parts
+            ``inter`` and ``intra``, ``mi`` (nats), ``advocate`` and its ``plausibility``.
+        """
+        law = self.evidence(X).law
+        moments = law.moments
+        inter, intra = moments.between.sum(-1), moments.within.sum(-1)
+        weight, advocate = law.plausibility.max(-1)
+        return pd.DataFrame(
+            {
+                "aleatoric": torch.special.entr(moments.mean).sum(-1),
+                "epistemic": inter + intra,
+                "inter": inter,
+                "intra": intra,
+                "mi": law.mutual_information,
+                "advocate": self.classes_[advocate.numpy()],
+                "plausibility": weight,
+            }
+        )
+
+    def uncertainty(self, X: Any) -> NDArray[Any]:
+        """Epistemic uncertainty of each row: high where it should not be trusted."""
+        return self.predict_uncertainty(X)["epistemic"].to_numpy()  # type: ignore[no-any-return]
+
+    def evidence(self, X: Any) -> Evidence:
+        """What the heads say of each row, in float64."""
+        found: Evidence = self._output(X)
+        weights = found.plausibility.double()
+        return Evidence(
+            found.concentration.double(), found.advocacy.double(), weights / weights.sum(-1, keepdim=True)
+        )
+
+    def save(self, folder: Path | str) -> None:
+        """Write the trained classifier into a folder, as safetensors and JSON."""
+        check_is_fitted(self)
+        settings = self.get_params() | {"random_state": None}
+        names = getattr(self, "feature_names_in_", None)
+        config = {
+            "settings": settings,
+            "classes": self.classes_.tolist(),
+            "columns": None if names is None else names.tolist(),
+        }
+        tensors = dict(self._network.state_dict())
+        tensors |= {"mean_": torch.from_numpy(self.mean_), "scale_": torch.from_numpy(self.scale_)}
+        artifacts.save(folder, slug="modex", kind="estimator", tensors=tensors, config=config)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read a classifier that ``save`` wrote."""
+        found = artifacts.load(folder, slug="modex", kind="estimator")
+        settings = dict(found.config["settings"])
+        made = cls(tuple(settings.pop("hidden")), **settings)
+        tensors = dict(found.tensors)
+        made.mean_, made.scale_ = (tensors.pop(name).numpy() for name in ("mean_", "scale_"))
+        made.classes_ = np.array(found.config["classes"])
+        made.n_features_in_ = len(made.mean_)
+        if found.config["columns"] is not None:
+            made.feature_names_in_ = np.array(found.config["columns"], dtype=object)
+        made._network = made._build(made.n_features_in_, len(made.classes_))
+        made._network.load_state_dict(tensors)
+        made._network.eval()
+        return made
+
+    def _build(self, inputs: int, classes: int) -> nn.Module:
+        head = MoDEXHead(self._width(inputs), classes, spectral=self.spectral, tied=self._tied)
+        return MoDEXNetwork(self._backbone(inputs), head)
+
+    def _loss(self, output: Evidence, labels: Tensor, epoch: int) -> Tensor:
+        return modex_loss(output.law, labels)
+
+    def _probabilities(self, output: Evidence) -> Tensor:
+        mean = output.law.mean.double()
+        return mean / mean.sum(-1, keepdim=True)
