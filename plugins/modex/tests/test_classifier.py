@@ -58,6 +58,25 @@ def test_settings_and_labels_are_checked() -> None:
         model.codes([0, 7])
 
 
+def test_a_declared_class_without_rows_is_told() -> None:
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(errors.AbsentClass, match="no training row has class 7"):
+        model = MoDEXClassifier((8,), epochs=2, classes=[0, 1, 2, 7]).fit(X, y)
+    assert model.predict_proba(X).shape == (len(X), 4)
+    with pytest.raises(errors.InvalidLabels, match="unknown classes.*: 2"):
+        MoDEXClassifier(classes=[0, 1]).fit(X, y)
+
+
+def test_a_saved_model_keeps_its_declared_classes(tmp_path: Path) -> None:
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(errors.AbsentClass):
+        model = MoDEXClassifier((8,), epochs=2, classes=[0, 1, 2, 7]).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = MoDEXClassifier.load(tmp_path / "model")
+    assert loaded.classes_.tolist() == [0, 1, 2, 7]
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
 def test_scores_of_known_cases() -> None:
     assert separation([0.1, 0.2], [5.0, 6.0]) == {"auroc": 1.0, "aupr": 1.0}
     found = calibration([[1.0, 0.0], [1.0, 0.0]], [0, 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Dirichlet
 
-from separata_modex import ExtendedFlexibleDirichlet, efd_moments
+from separata_modex import ExtendedFlexibleDirichlet, efd_covariance, efd_moments
 from separata_modex.references import efd_moments_reference
 
 
@@ -101,6 +103,40 @@ def test_draws_have_its_moments() -> None:
     even = Dirichlet(torch.ones(3, dtype=torch.float64)).sample((400_000,))
     smooth = ExtendedFlexibleDirichlet(*(part[0].clamp_min(1.0) for part in drawn(3)[:2]), law.plausibility)
     assert float(smooth.log_prob(even).exp().mean() / 2) == pytest.approx(1, abs=0.02)
+
+
+@settings(max_examples=30, deadline=None)
+@given(classes=st.integers(2, 9), seed=st.integers(0, 10**6))
+def test_covariance_is_the_mixtures(classes: int, seed: int) -> None:
+    alpha, tau, omega = drawn(classes, seed=seed)
+    law = ExtendedFlexibleDirichlet(alpha, tau, omega)
+    expected = -law.mean.unsqueeze(-1) * law.mean.unsqueeze(-2)
+    for k in range(classes):
+        own = alpha.clone()
+        own[:, k] += tau[:, k]
+        total = own.sum(-1)[:, None, None]
+        raw = (own.unsqueeze(-1) * own.unsqueeze(-2) + torch.diag_embed(own)) / (total * (total + 1))
+        expected = expected + omega[:, k, None, None] * raw
+    found = law.covariance_matrix
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-14)
+    torch.testing.assert_close(found.diagonal(dim1=-2, dim2=-1), law.variance)
+    assert float(found.sum(-1).abs().max()) < 1e-14
+    assert float(torch.linalg.eigvalsh(found).min()) > -1e-14
+
+
+def test_expected_entropy_is_the_mixtures() -> None:
+    alpha, tau, omega = drawn()
+    own = alpha.unsqueeze(-2) + torch.diag_embed(tau)
+    total = own.sum(-1, keepdim=True)
+    entropies = (own / total * (torch.digamma(total + 1) - torch.digamma(own + 1))).sum(-1)
+    law = ExtendedFlexibleDirichlet(alpha, tau, omega)
+    torch.testing.assert_close(law.entropy_mean, (omega * entropies).sum(-1))
+
+
+@pytest.mark.parametrize("closed", [efd_moments, efd_covariance])
+def test_closed_forms_have_their_gradients(closed: Any) -> None:
+    inputs = [part.requires_grad_() for part in drawn(3, 2)]
+    assert torch.autograd.gradcheck(closed, inputs)
 
 
 def test_mutual_information_is_not_negative() -> None:

@@ -20,20 +20,41 @@ def test_the_last_linear_layer_becomes_the_evidence_head() -> None:
     assert all(parameter.grad is not None for parameter in network.parameters())
 
 
-def test_autocast_leaves_the_heads_in_float32() -> None:
-    head = MoDEXHead(5, 3)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert head(torch.randn(2, 5).bfloat16()).concentration.dtype == torch.float32
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_leaves_the_heads_in_float32(dtype: torch.dtype) -> None:
+    head, rows = MoDEXHead(5, 3, spectral=False), torch.randn(2, 5).to(dtype)
+    plain = head(rows)
+    with torch.autocast("cpu", dtype=dtype):
+        found = head(rows)
+        loss = modex_loss(found.law, torch.tensor([0, 1]))
+    for ours, expected in zip(found, plain, strict=True):
+        assert ours.dtype == torch.float32
+        assert torch.equal(ours, expected)
+    assert float(loss) == float(modex_loss(plain.law, torch.tensor([0, 1])))
 
 
-def test_output_that_is_not_finite_names_its_head() -> None:
-    with pytest.raises(errors.UnstableHead, match="concentration head"):
-        MoDEXHead(2, 3)(torch.full((1, 2), float("nan")))
+def test_large_logits_of_a_half_precision_head_stay_finite() -> None:
+    head = MoDEXHead(2, 3, spectral=False).half()
+    said = head(torch.full((1, 2), 3e4).half())
+    assert said.concentration.dtype == torch.float32
+    assert said.law.variance.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["concentration", "advocacy", "plausibility"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_output_that_is_not_finite_names_its_head(name: str, value: str) -> None:
+    head = MoDEXHead(2, 3, spectral=False)
+    last = [part for part in getattr(head, name).modules() if isinstance(part, nn.Linear)][-1]
+    nn.init.constant_(last.bias, float(value))
+    with pytest.raises(errors.UnstableHead, match=f"the {name} head"):
+        head(torch.ones(1, 2))
 
 
 def test_one_class_and_models_without_linear_layers_are_refused() -> None:
     with pytest.raises(errors.InvalidSetting, match="num_classes is 1"):
         MoDEXHead(2, 1)
+    with pytest.raises(errors.InvalidSetting, match="num_classes is 1"):
+        modexify(nn.Sequential(nn.Linear(4, 1)))
     with pytest.raises(errors.InvalidSetting, match="no linear layer"):
         modexify(nn.Sequential(nn.ReLU()))
 

@@ -8,7 +8,10 @@ from .head import modexify as modexify
 from .loss import modex_loss as modex_loss
 from .metrics import calibration as calibration
 from .metrics import separation as separation
+from .moments import efd_covariance as efd_covariance
 from .moments import efd_moments as efd_moments
+from .saving import load_network as load_network
+from .saving import save_network as save_network
 
 __all__ = [
     "ExtendedFlexibleDirichlet",
@@ -16,10 +19,13 @@ __all__ = [
     "MoDEXHead",
     "MoDEXNetwork",
     "calibration",
+    "efd_covariance",
     "efd_moments",
     "errors",
+    "load_network",
     "modex_loss",
     "modexify",
     "peers",
+    "save_network",
     "separation",
 ]

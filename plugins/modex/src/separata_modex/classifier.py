@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from separata import artifacts
 
-from .errors import InvalidLabels, InvalidSetting
+from .errors import AbsentClass, InvalidLabels, InvalidSetting
 from .head import Evidence, MoDEXHead, MoDEXNetwork, linear
 from .loss import modex_loss
 from .training import train
@@ -34,6 +35,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spectral: Whether linear layers are spectrally normalised.
         validation_fraction: Share of rows held out to choose the best epoch.
         patience: Epochs without a better loss before training stops.
+        classes: All classes, also those no row has; by default those of the rows.
         random_state: Seed, or numpy's RandomState.
     """
 
@@ -47,6 +49,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spectral: bool = True,
         validation_fraction: float = 0.05,
         patience: int = 30,
+        classes: Any = None,
         random_state: Any = None,
     ) -> None:
         self.hidden = hidden
@@ -56,14 +59,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.spectral = spectral
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.classes = classes
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on rows ``X`` ``(N, D)`` and one class a row.
 
         Raises:
-            InvalidLabels: If there is one class only, or several labels a row.
+            InvalidLabels: If there is one class only, several labels a row, or a label outside ``classes``.
             InvalidSetting: If a setting is out of range.
+
+        Warns:
+            AbsentClass: If a class of ``classes`` has no row; its advocate then learns only to stay silent.
         """
         if self.epochs < 1 or self.batch_size < 1 or not 0 <= self.validation_fraction < 1:
             raise InvalidSetting(
@@ -73,11 +80,16 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
         if len(self.classes_) < 2:
             raise InvalidLabels(
                 f"y holds one class, {self.classes_[0]!r}", "give rows of two classes or more"
             )
+        codes = self.codes(y)
+        absent = np.setdiff1d(self.classes_, y)
+        if len(absent):
+            names = ", ".join(map(str, absent))
+            warnings.warn(f"no training row has class {names}; give rows of it", AbsentClass, stacklevel=2)
         self.mean_ = X.mean(0, dtype=np.float64)
         deviation = X.std(0, dtype=np.float64)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
@@ -120,10 +132,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unseen = np.setdiff1d(np.unique(y), self.classes_)
         if len(unseen):
             raise InvalidLabels(
-                f"classes not seen in training: {', '.join(map(str, unseen))}",
+                f"unknown classes, not seen in training: {', '.join(map(str, unseen))}",
                 f"known are {', '.join(map(str, self.classes_))}; score others as out of distribution",
             )
-        return np.searchsorted(self.classes_, y)  # type: ignore[no-any-return]
+        found: NDArray[Any] = np.searchsorted(self.classes_, y)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         # Spectrally normalised layers can't be pickled; their tensors can.
@@ -215,7 +228,7 @@ class MoDEXClassifier(NetworkClassifier):
     def save(self, folder: Path | str) -> None:
         """Write the trained classifier into a folder, as safetensors and JSON."""
         check_is_fitted(self)
-        settings = self.get_params() | {"random_state": None}
+        settings = self.get_params() | {"random_state": None, "classes": None}
         names = getattr(self, "feature_names_in_", None)
         config = {
             "settings": settings,

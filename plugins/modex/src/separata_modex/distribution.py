@@ -6,7 +6,7 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Categorical, Dirichlet, Distribution, constraints
 
-from .moments import Moments, efd_moments
+from .moments import Moments, efd_covariance, efd_moments
 
 
 class ExtendedFlexibleDirichlet(Distribution):
@@ -55,6 +55,11 @@ class ExtendedFlexibleDirichlet(Distribution):
     def variance(self) -> Tensor:
         """Variance of each class probability, ``(..., K)``."""
         return self.moments.between + self.moments.within
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """Covariance of the class probabilities, ``(..., K, K)``; each row sums to 0."""
+        return efd_covariance(self.concentration, self.advocacy, self.plausibility)
 
     @property
     def entropy_mean(self) -> Tensor:

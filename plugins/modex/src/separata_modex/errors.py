@@ -17,5 +17,9 @@ class UnstableHead(SeparataError, ArithmeticError):
     """A head's output is not finite."""
 
 
+class AbsentClass(UserWarning):
+    """A class that was declared has no row to learn from."""
+
+
 class UnreadableTable(SeparataError, ValueError):
     """A file is no table with the columns that are needed."""

@@ -54,7 +54,7 @@ class MoDEXHead(nn.Module):
         super().__init__()
         if num_classes < 2:
             raise InvalidSetting(f"num_classes is {num_classes}", "give at least 2")
-        self.num_classes = num_classes
+        self.num_classes, self.hidden, self.spectral = num_classes, hidden, spectral
         self.concentration: nn.Module = linear(in_features, num_classes, spectral)
         self.advocacy = _network(in_features, hidden, 1 if tied else num_classes, spectral)
         self.plausibility = _network(in_features, hidden, num_classes, spectral)
@@ -69,7 +69,8 @@ class MoDEXHead(nn.Module):
             features = features.to(next(self.parameters()).dtype)
             logits = {}
             for name in ("concentration", "advocacy", "plausibility"):
-                logits[name] = getattr(self, name)(features)
+                found = getattr(self, name)(features)
+                logits[name] = found.to(torch.promote_types(found.dtype, torch.float32))
                 if not logits[name].isfinite().all():
                     raise UnstableHead(
                         f"the {name} head gives NaN or infinity", "check the features, or train more slowly"
@@ -95,7 +96,15 @@ class MoDEXNetwork(nn.Module):
         self.backbone, self.head = backbone, head
 
     def forward(self, *arguments: Any, **options: Any) -> Evidence:
-        """Evidence for what the backbone takes."""
+        """Evidence for what the backbone takes.
+
+        Raises:
+            InvalidSetting: If ``labels`` are among it, for which transformers' models compute their own loss.
+        """
+        if "labels" in options:
+            raise InvalidSetting(
+                "the network takes no labels", "give them to modex_loss with the output's law"
+            )
         features = self.backbone(*arguments, **options)
         found: Evidence = self.head(getattr(features, "logits", features))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -45,3 +46,31 @@ def efd_moments(concentration: Tensor, advocacy: Tensor, plausibility: Tensor) -
     own = looseness * share * (1 - 2 * base * rest - share)
     within = base * first - base.square() * second + own
     return Moments(base + shift, (spread - shift.square()).clamp_min(0), within.clamp_min(0))
+
+
+def efd_covariance(concentration: Tensor, advocacy: Tensor, plausibility: Tensor) -> Tensor:
+    """Covariance of ``sum_k w_k Dir(alpha + tau_k e_k)``, ``(..., K, K)``, without the parts' own covariances.
+
+    Arguments are those of ``efd_moments``. With its ``a`` and ``s_k``, an advocate's mean is off ``a`` by
+    ``s_k (e_k - a)``, and two of its entries have the product ``(1 - s_k) ((1 - s_k) a_i a_j + s_k (a_i [j = k] +
+    a_j [i = k]))``; the sums over ``k`` are of rank two.
+    """
+    total = concentration.sum(-1, keepdim=True)
+    base = concentration / total
+    share = advocacy / (total + advocacy)
+    rest = 1 - share
+    squared = plausibility * share.square()
+    looseness = plausibility / (total + advocacy + 1)
+    mean, between, within = efd_moments(concentration, advocacy, plausibility)
+    shift = mean - base
+    # On the diagonal the variances stand instead.
+    both = squared.sum(-1, keepdim=True) - (looseness * rest.square()).sum(-1, keepdim=True)
+    single = squared + looseness * share * rest
+    crossed = _outer(single, base)
+    covariance = both.unsqueeze(-1) * _outer(base, base) - crossed - crossed.mT - _outer(shift, shift)
+    diagonal = torch.eye(base.shape[-1], dtype=torch.bool, device=base.device)
+    return torch.where(diagonal, torch.diag_embed(between + within), covariance)
+
+
+def _outer(left: Tensor, right: Tensor) -> Tensor:
+    return left.unsqueeze(-1) * right.unsqueeze(-2)

@@ -36,7 +36,8 @@ def train(
         epochs: The most passes over the data.
         learning_rate: Of Adam; a tenth after 100 epochs.
         batch_size: Rows a step.
-        validation_fraction: Share of rows held out; below two rows the training loss decides.
+        validation_fraction: Share of rows held out; below two rows the training loss decides. The only
+            rows of a class are not held out.
         patience: Epochs without a better loss before it stops.
         generator: Decides the held-out rows and the order.
 
@@ -46,6 +47,9 @@ def train(
     order = torch.randperm(len(features), generator=generator)
     held = int(len(features) * validation_fraction)
     held_out, rows = (order[:held], order[held:]) if held > 1 else (order, order)
+    # A class whose only rows were held out could not be learned.
+    learned = torch.isin(labels[held_out], labels[rows])
+    held_out, rows = held_out[learned], torch.cat([rows, held_out[~learned]])
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 100, 0.1)
     best, best_epoch, kept = float("inf"), 0, deepcopy(network.state_dict())
