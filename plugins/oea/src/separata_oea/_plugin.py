@@ -73,7 +73,7 @@ def separata_claims() -> Iterable[Claim]:
         says="With experts that memory bounds, a decode step takes at most 0.85 of the plain one's time.",
         paper="MoE layer latency -39 % (k0 = 3) and -23 % (k0 = 5) at B = 16 on an H100, Qwen3-30B-A3B.",
         proof="separata_oea.speed_claims:decode_time",
-        refuted="Not reliably on a CPU: five runs gave 0.79 to 0.88. A product with two or four rows costs over twice "
+        refuted="Not reliably on a CPU: six runs gave 0.79 to 0.90. A product with two or four rows costs over twice "
         "one with a single row there, so that fewer experts with more rows each gain less than memory alone would.",
     )
     yield Claim(
