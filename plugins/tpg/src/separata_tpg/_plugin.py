@@ -17,6 +17,7 @@ def separata_paper() -> Paper:
     """Return the paper."""
     return Paper(
         "Estimation of Treatment Effects Under Nonstationarity via the Truncated Policy Gradient Estimator",
+        venue="ICML 2026",
         arxiv="2506.05308",
         url="https://arxiv.org/abs/2506.05308",
         code="https://github.com/wenqian-xing/TPG-Estimator",
