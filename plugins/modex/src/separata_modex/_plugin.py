@@ -12,6 +12,7 @@ def separata_paper() -> Paper:
     """Return the paper."""
     return Paper(
         "Courtroom Analogy: New Perspective on Uncertainty-Aware Classification",
+        venue="ICML 2026",
         arxiv="2605.25616",
         url="https://arxiv.org/abs/2605.25616",
         code="https://github.com/TaeseongYoon/MoDEX",

@@ -132,7 +132,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unseen = np.setdiff1d(np.unique(y), self.classes_)
         if len(unseen):
             raise InvalidLabels(
-                f"unknown classes, not seen in training: {', '.join(map(str, unseen))}",
+                f"classes not seen in training: {', '.join(map(str, unseen))}",
                 f"known are {', '.join(map(str, self.classes_))}; score others as out of distribution",
             )
         found: NDArray[Any] = np.searchsorted(self.classes_, y)
@@ -215,7 +215,8 @@ class MoDEXClassifier(NetworkClassifier):
 
     def uncertainty(self, X: Any) -> NDArray[Any]:
         """Epistemic uncertainty of each row: high where it should not be trusted."""
-        return self.predict_uncertainty(X)["epistemic"].to_numpy()  # type: ignore[no-any-return]
+        result: NDArray[Any] = self.predict_uncertainty(X)["epistemic"].to_numpy()
+        return result
 
     def evidence(self, X: Any) -> Evidence:
         """What the heads say of each row, in float64."""

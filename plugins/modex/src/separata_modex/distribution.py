@@ -69,18 +69,21 @@ class ExtendedFlexibleDirichlet(Distribution):
         plain = alpha * torch.digamma(alpha + 1)
         own = (alpha + tau) * torch.digamma(alpha + tau + 1)
         inner = (plain.sum(-1, keepdim=True) - plain + own) / totals
-        return (self.plausibility * (torch.digamma(totals + 1) - inner)).sum(-1)  # type: ignore[no-any-return]
+        result: Tensor = (self.plausibility * (torch.digamma(totals + 1) - inner)).sum(-1)
+        return result
 
     @property
     def mutual_information(self) -> Tensor:
         """Entropy of the mean less the mean entropy, in nats, ``(...)``."""
-        return torch.special.entr(self.mean).sum(-1) - self.entropy_mean  # type: ignore[no-any-return]
+        result: Tensor = torch.special.entr(self.mean).sum(-1) - self.entropy_mean
+        return result
 
     def expected_nll(self) -> Tensor:
         """Expected negative log probability of each class, ``(..., K)``, in nats."""
         alpha, tau, omega = self.concentration, self.advocacy, self.plausibility
         normaliser = (omega * torch.digamma(alpha.sum(-1, keepdim=True) + tau)).sum(-1, keepdim=True)
-        return normaliser - (1 - omega) * torch.digamma(alpha) - omega * torch.digamma(alpha + tau)  # type: ignore[no-any-return]
+        result: Tensor = normaliser - (1 - omega) * torch.digamma(alpha) - omega * torch.digamma(alpha + tau)
+        return result
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density of class probabilities ``(..., K)`` inside the simplex."""
@@ -92,7 +95,8 @@ class ExtendedFlexibleDirichlet(Distribution):
         own = (
             torch.lgamma(alpha.sum(-1, keepdim=True) + tau) + torch.lgamma(alpha) - torch.lgamma(alpha + tau)
         )
-        return shared + torch.logsumexp(self.plausibility.log() + own + tau * logs, -1)  # type: ignore[no-any-return]
+        result: Tensor = shared + torch.logsumexp(self.plausibility.log() + own + tau * logs, -1)
+        return result
 
     def sample(self, sample_shape: Size | tuple[int, ...] = ()) -> Tensor:  # type: ignore[override]
         """Draws of shape ``sample_shape + (..., K)``; an advocate's choice has no gradient, so there is no rsample."""

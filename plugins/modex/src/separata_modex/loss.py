@@ -46,7 +46,8 @@ def modex_loss(
         said = law.advocacy.log_softmax(-1)
         first, second = (smoothed, said) if kl_direction == "forward" else (said, smoothed)
         loss = loss + advocacy_weight * F.kl_div(second, first, reduction="none", log_target=True).sum(-1)
-    return loss.mean()  # type: ignore[no-any-return]
+    result: Tensor = loss.mean()
+    return result
 
 
 def one_hot(target: Tensor, classes: int) -> Tensor:

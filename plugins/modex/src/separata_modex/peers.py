@@ -24,7 +24,8 @@ class SoftmaxClassifier(NetworkClassifier):
 
     def uncertainty(self, X: Any) -> NDArray[Any]:
         """Entropy of the class probabilities, in nats."""
-        return torch.special.entr(torch.from_numpy(self.predict_proba(X))).sum(-1).numpy()  # type: ignore[no-any-return]
+        result: NDArray[Any] = torch.special.entr(torch.from_numpy(self.predict_proba(X))).sum(-1).numpy()
+        return result
 
     def _build(self, inputs: int, classes: int) -> nn.Module:
         return nn.Sequential(self._backbone(inputs), linear(self._width(inputs), classes, self.spectral))
@@ -45,7 +46,8 @@ class EDLClassifier(SoftmaxClassifier):
     def uncertainty(self, X: Any) -> NDArray[Any]:
         """The share of mass that no evidence claims."""
         alpha = self._output(X).relu() + 1
-        return (alpha.shape[-1] / alpha.sum(-1)).double().numpy()  # type: ignore[no-any-return]
+        result: NDArray[Any] = (alpha.shape[-1] / alpha.sum(-1)).double().numpy()
+        return result
 
     def _loss(self, output: Tensor, labels: Tensor, epoch: int) -> Tensor:
         alpha = output.relu() + 1
@@ -105,4 +107,5 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Entropy of the mean less the mean entropy, in nats."""
         each = torch.from_numpy(np.stack([member.predict_proba(X) for member in self.members_]))
         entropies = torch.special.entr(each).sum(-1).mean(0)
-        return (torch.special.entr(each.mean(0)).sum(-1) - entropies).numpy()  # type: ignore[no-any-return]
+        result: NDArray[Any] = (torch.special.entr(each.mean(0)).sum(-1) - entropies).numpy()
+        return result

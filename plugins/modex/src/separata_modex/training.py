@@ -46,10 +46,12 @@ def train(
     """
     order = torch.randperm(len(features), generator=generator)
     held = int(len(features) * validation_fraction)
-    held_out, rows = (order[:held], order[held:]) if held > 1 else (order, order)
+    held_out, rows = order[:held], order[held:]
     # A class whose only rows were held out could not be learned.
     learned = torch.isin(labels[held_out], labels[rows])
     held_out, rows = held_out[learned], torch.cat([rows, held_out[~learned]])
+    if len(held_out) < 2:
+        held_out = rows = order
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 100, 0.1)
     best, best_epoch, kept = float("inf"), 0, deepcopy(network.state_dict())

@@ -1,0 +1,43 @@
+"""Claims and benchmarks: whatever is declared is there, and what is cheap runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from separata.claims import Trial
+from separata.registry import Registry, load_object
+from separata_modex import _plugin, benchmarks, claims
+
+TRIAL = Trial("modex", Registry(()))
+
+
+@pytest.mark.parametrize("claim", list(_plugin.separata_claims()), ids=lambda claim: claim.name)
+def test_each_proof_is_there(claim: Any) -> None:
+    assert load_object(claim.proof, "modex").__doc__
+
+
+@pytest.mark.parametrize(
+    "benchmark", list(_plugin.separata_benchmarks()), ids=lambda benchmark: benchmark.name
+)
+def test_the_first_race_computes_the_same_on_both_sides(benchmark: Any) -> None:
+    first = next(iter(load_object(benchmark.run, "modex")(TRIAL)))
+    assert first.size == 10
+    for ours, theirs in zip(first.ours(), first.peer(), strict=True):
+        assert ours.shape == (benchmarks.ROWS, 10)
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_long_tail_thins_to_a_twentieth() -> None:
+    labels = np.repeat(np.arange(claims.KNOWN_CLASSES), 100)
+    kept = claims._long_tailed(labels, np.random.default_rng(0))
+    counts = np.bincount(labels[kept])
+    assert len(set(kept.tolist())) == len(kept)
+    assert counts[0] == 100
+    assert counts[-1] == 5
+    assert (np.diff(counts) < 0).all()
+    # The share falls by one factor from class to class.
+    np.testing.assert_allclose(counts[1:] / counts[:-1], 0.05 ** (1 / 7), atol=0.05)
