@@ -101,9 +101,13 @@ def test_arms_that_were_drawn_otherwise_are_refused(
         make_log(log.assign(arm=arms(log)), **{"p": 0.5, **options})  # type: ignore[operator, arg-type]
 
 
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errors.InvalidLog, match="there is no file"):
+        read_table(tmp_path / "nowhere.csv")
+
+
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="an extra")
     (tmp_path / "log.parquet").write_text("no parquet")
     with pytest.raises(errors.InvalidLog, match="is no table"):
         read_table(tmp_path / "log.parquet")
-    with pytest.raises(errors.InvalidLog, match="there is no file"):
-        read_table(tmp_path / "nowhere.csv")
