@@ -80,11 +80,11 @@ def link(dist: Distribution, site: Path) -> None:
 
 def try_plugin(slug: str) -> int:
     """Check a plugin and run its tests in an environment of its own; the exit code of what failed."""
-    kits = [part for part in parts(["plugins"]) if part.name.startswith("kit-")]
+    others = [part for part in parts(["plugins"]) if part.name != slug]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         needed = closure([f"separata-{slug}"])
-        chosen = [part for part in kits if str(project(part)["name"]) in needed and part.name != slug]
+        chosen = [part for part in others if str(project(part)["name"]) in needed]
         wheels = [build_wheel(part, folder) for part in [*parts(["core", "cli", f"plugins/{slug}"]), *chosen]]
         python = overlay(folder / "env", wheels, [f"separata-{slug}", "separata-cli", *TEST_TOOLS])
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
