@@ -83,7 +83,7 @@ def test_scores_of_known_cases() -> None:
     assert (found["accuracy"], found["ece"], found["brier"]) == pytest.approx((0.5, 0.5, 1.0))
 
 
-def test_the_command_line_from_training_to_figure(tmp_path: Path) -> None:
+def test_the_command_line_from_training_to_scores(tmp_path: Path) -> None:
     frame = load_wine(as_frame=True).frame
     frame.to_csv(tmp_path / "wine.csv", index=False)
     (frame + 100).to_csv(tmp_path / "other.csv", index=False)
@@ -100,22 +100,19 @@ def test_the_command_line_from_training_to_figure(tmp_path: Path) -> None:
     assert [row["class"] for row in rows] == loaded.predict(frame.drop(columns="target")).tolist()
     court = json.loads(run("explain", model, table, "--row", "3", "--json").stdout)
     assert sum(row["verdict"] for row in court) == pytest.approx(1)
-    figure = tmp_path / "ood.png"
-    words = [
-        "ood",
-        model,
-        "--id",
-        table,
-        "--ood",
-        other,
-        "--target",
-        "target",
-        "--plot",
-        str(figure),
-        "--json",
-    ]
+    words = ["ood", model, "--id", table, "--ood", other, "--target", "target", "--json"]
     assert {"auroc", "aupr", "ece", "brier"} < set(json.loads(run(*words).stdout))
-    assert figure.read_bytes().startswith(b"\x89PNG")
     assert "no column label" in str(run("fit", table, "--target", "label", "--out", model).exception)
     assert "no row 999" in str(run("explain", model, table, "--row", "999").exception)
     assert "lacks" in str(run("predict", model, short).exception)
+
+
+def test_a_figure_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="an extra")
+    from separata_modex.plots import save
+
+    model = MoDEXClassifier((8,), epochs=2, random_state=0)
+    X, y = load_wine(return_X_y=True)
+    frames = [model.fit(X, y).predict_uncertainty(rows) for rows in (X, X + 100)]
+    save(*frames, tmp_path / "ood.png")
+    assert (tmp_path / "ood.png").read_bytes().startswith(b"\x89PNG")
