@@ -15,10 +15,6 @@ from separata_parpic import Digraph, generators
 CHAIN_OF_300 = ((0.05, 0.3, 0.0), (0.01, 0.05, 0.3), (0.0, 0.01, 0.05))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "inputs: needs a real input, fetched once and then cached")
-
-
 @pytest.fixture(params=["dense", "sparse"])
 def layout(request: pytest.FixtureRequest) -> Callable[[Tensor], Tensor]:
     """Takes a dense matrix to the layout on trial."""

@@ -55,7 +55,8 @@ class Digraph:
             if not len(graph):
                 raise InvalidGraph("the graph has no vertices", "give at least two")
             return cls(_checked(nx.to_scipy_sparse_array(graph, dtype=np.float64)), list(graph))
-        return cls(_checked(graph), range(np.shape(graph)[0] if np.ndim(graph) or sp.issparse(graph) else 0))
+        adjacency = _checked(graph)
+        return cls(adjacency, range(adjacency.shape[0]))
 
     @classmethod
     def from_edges(cls, sources: Sequence[Any], targets: Sequence[Any], weights: Any = None) -> Self:

@@ -48,7 +48,6 @@ def estimator() -> EstimatorExample:
         data=lambda generator: (_log(generator).to_records(index=False),),
         bad=tuple((table,) for table in bad),
         inference=inference,
-        draws=200,
     )
 
 
