@@ -4,6 +4,7 @@ from .clustering import ParPIC as ParPIC
 from .diffusion import diffuse as diffuse
 from .diffusion import diffusion_time as diffusion_time
 from .diffusion import entropy_curve as entropy_curve
+from .embedding import embed as embed
 from .graphs import Digraph as Digraph
 from .graphs import read_graph as read_graph
 from .measures import vertex_measure as vertex_measure
@@ -19,6 +20,7 @@ __all__ = [
     "diffuse",
     "diffusion_time",
     "directed_modularity",
+    "embed",
     "entropy_curve",
     "errors",
     "generators",

@@ -10,7 +10,7 @@ import torch
 from separata.claims import Race, Trial
 
 from .clustering import ParPIC
-from .diffusion import diffuse, diffusion_time, entropy_curve
+from .embedding import embed
 from .generators import block_model
 from .graphs import Digraph
 from .measures import vertex_measure
@@ -18,7 +18,6 @@ from .operators import reversible_operator
 from .peers import leading_eigenvectors, symmetric_form, symmetrised_spectral
 
 BLOCKS = 10
-COLUMNS = 100
 
 
 def cyclic_blocks(size: int, seed: int) -> Digraph:
@@ -52,11 +51,3 @@ def clustering(trial: Trial) -> Iterator[Race]:
             lambda model=model, graph=graph: model.fit(graph),  # type: ignore[misc]
             lambda graph=graph: symmetrised_spectral(graph, BLOCKS, trial.seed),  # type: ignore[misc]
         )
-
-
-def embed(operator: torch.Tensor, stationary: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Diffusion time and diffused signals in single precision, as in ``ParPIC``."""
-    walk, law = operator.float(), stationary.float()
-    starts = torch.randperm(len(law), generator=generator)[:COLUMNS]
-    steps = diffusion_time(entropy_curve(walk, law, starts), len(law))
-    return diffuse(walk, torch.rand(len(law), COLUMNS, generator=generator), steps)

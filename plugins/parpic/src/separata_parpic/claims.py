@@ -20,8 +20,9 @@ from sklearn.preprocessing import scale
 
 from separata.claims import Evidence, Trial, at_least, at_most, growth
 
-from .benchmarks import cyclic_blocks, embed
+from .benchmarks import cyclic_blocks
 from .clustering import ParPIC
+from .embedding import embed
 from .errors import GraphNotice
 from .generators import BASELINE, CORE_PERIPHERY, block_model
 from .graphs import Digraph, read_graph

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from .diffusion import diffuse, diffusion_time, entropy_curve
+from .embedding import embed
 from .errors import GraphNotice, InvalidSetting
 from .graphs import Digraph
 from .measures import MEASURES, vertex_measure
@@ -183,28 +182,18 @@ class ParPIC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         operator, stationary = reversible_operator(
             adjacency, self._mass(adjacency, linked), dangling=self.dangling
         )
-        # Single precision is enough once the operator is built, and halves time and memory.
-        walk, law = operator.to(torch.float32), stationary.to(torch.float32)
-        generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
-        self.entropy_curve_ = np.zeros(0)
-        if self.time == "knee":
-            starts = torch.randperm(len(graph), generator=generator)[: _count(self.n_probes, len(graph))]
-            curve = entropy_curve(walk, law, starts.to(self.device))
-            self.entropy_curve_ = curve.numpy()
-            self.diffusion_time_ = diffusion_time(curve, len(graph))
-        else:
-            self.diffusion_time_ = int(self.time)
-        signals = self._signals(len(graph), generator)
-        if self.standardize:
-            # The operator keeps constants: taken away beforehand, they cost no precision.
-            signals = diffuse(walk, signals - law @ signals, self.diffusion_time_)
-            signals = signals - law @ signals
-            signals = signals / _or_one((law @ signals**2).sqrt())
-        else:
-            signals = diffuse(walk, signals, self.diffusion_time_)
-        if self.normalize is True or (self.normalize == "auto" and self.affinity == "precomputed"):
-            signals = signals / _or_one(signals.norm(dim=1, keepdim=True))
-        return signals.cpu().numpy(), stationary.cpu().numpy()
+        found = embed(
+            operator,
+            stationary,
+            torch.Generator().manual_seed(int(random.randint(2**31 - 1))),
+            time=self.time,
+            n_components=self.n_components,
+            n_probes=self.n_probes,
+            standardize=self.standardize,
+            normalize=self.affinity == "precomputed" if self.normalize == "auto" else bool(self.normalize),
+        )
+        self.diffusion_time_, self.entropy_curve_ = found.steps, found.curve.numpy()
+        return found.signals.cpu().numpy(), stationary.cpu().numpy()
 
     def _mass(self, adjacency: Tensor, linked: NDArray[np.bool_]) -> Tensor:
         if isinstance(self.measure, str):
@@ -221,21 +210,6 @@ class ParPIC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 "give one finite weight of 0 or more for each vertex",
             )
         return torch.as_tensor(given[linked] / given[linked].sum(), device=adjacency.device)
-
-    def _signals(self, size: int, generator: torch.Generator) -> Tensor:
-        if self.n_components == "full":
-            return torch.eye(size, device=self.device)
-        signals = torch.rand(size, _count(self.n_components, size), generator=generator)
-        signals /= signals.norm(dim=0)
-        return signals.to(self.device)
-
-
-def _count(wanted: str | int, size: int) -> int:
-    return max(min(size, 100), math.isqrt(size)) if wanted == "sqrt" else min(int(wanted), size)
-
-
-def _or_one(scale: Tensor) -> Tensor:
-    return torch.where(scale > 0, scale, 1.0)
 
 
 def _linked(graph: Digraph) -> NDArray[np.bool_]:
