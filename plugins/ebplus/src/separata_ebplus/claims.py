@@ -198,9 +198,7 @@ def hazard_agrees(trial: Trial) -> Evidence:
     try:
         from lifelines import KaplanMeierFitter
     except ImportError as error:
-        raise PackageMissing(
-            "lifelines is not installed", "python -m pip install 'separata-ebplus[peers]'"
-        ) from error
+        raise PackageMissing.extra("lifelines", "separata-ebplus[peers]") from error
     _, outputs = _paragraphs(trial)
     limit = int(np.quantile(outputs, 2 / 3))
     lengths, cut = np.minimum(outputs, limit), outputs > limit
@@ -298,9 +296,7 @@ def _paragraphs(trial: Trial) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     try:
         from separata_kit_llm import load, read_text
     except ImportError as error:
-        raise PackageMissing(
-            f"{error.name} is not installed", "python -m pip install 'separata-ebplus[llm]'"
-        ) from error
+        raise PackageMissing.extra(str(error.name), "separata-ebplus[llm]") from error
     _, tokenizer = load(trial.input("smollm2"), layers=1)
     return paragraph_lengths(read_text("python-topics"), tokenizer)
 

@@ -55,9 +55,7 @@ def profile(
 
         from .profiling import profile as measure
     except ImportError as error:
-        raise PackageMissing(
-            f"{error.name} is not installed", "python -m pip install 'separata-ebplus[llm]'"
-        ) from error
+        raise PackageMissing.extra(str(error.name), "separata-ebplus[llm]") from error
     import torch
 
     torch.set_num_threads(threads)

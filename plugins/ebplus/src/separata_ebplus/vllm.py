@@ -94,7 +94,7 @@ def _scheduler_class() -> type[Any]:
     try:
         from vllm.v1.core.sched.scheduler import Scheduler  # type: ignore[import-not-found]
     except ImportError as error:
-        raise PackageMissing("vllm is not installed", "python -m pip install vllm") from error
+        raise PackageMissing.extra("vllm", "vllm") from error
 
     class EBScheduler(Scheduler):  # type: ignore[misc]
         """vLLM's own scheduler, shown only the requests that EB+ lets run in this iteration."""
@@ -149,7 +149,7 @@ def serve(model: Path, timing: TimingModel, *, adaptive: bool, requests: int = 4
     try:
         from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
     except ImportError as error:
-        raise PackageMissing("vllm is not installed", "python -m pip install vllm") from error
+        raise PackageMissing.extra("vllm", "vllm") from error
     import tempfile
 
     import numpy as np
