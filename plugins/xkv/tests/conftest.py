@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -153,3 +153,42 @@ def filled() -> Callable[[PreTrainedModel, Tensor], DynamicCache]:
         return cache
 
     return run
+
+
+@pytest.fixture
+def reachable() -> Callable[[Any], list[Tensor]]:
+    """Every tensor that can be reached from an object, through any attribute or container."""
+
+    def inside(value: Any, seen: set[int]) -> Iterator[Tensor]:
+        if (
+            id(value) in seen
+            or isinstance(value, type)
+            or (callable(value) and not hasattr(value, "__dict__"))
+        ):
+            return
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+            return
+        if isinstance(value, dict):
+            parts = list(value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            parts = list(value)
+        else:
+            parts = list(getattr(value, "__dict__", {}).values())
+            parts += [getattr(value, name, None) for name in getattr(type(value), "__slots__", ())]
+        for item in parts:
+            yield from inside(item, seen)
+
+    return lambda value: list(inside(value, set()))
+
+
+@pytest.fixture
+def storage_bytes(reachable: Callable[[Any], list[Tensor]]) -> Callable[[Any], int]:
+    """Bytes of all storages behind the tensors that an object reaches."""
+
+    def count(value: Any) -> int:
+        storages = [tensor.untyped_storage() for tensor in reachable(value)]
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+    return count
