@@ -3,7 +3,8 @@
     python tools/isolated.py [SLUG ...]           all plugins that are not experimental if none is named
     python tools/isolated.py --changed BASE       the plugins that changes since a commit can have touched
 
-An environment costs a second and a megabyte: third-party packages are linked into it, not installed again.
+They declare their dependencies and, in the extra ``test``, what only their tests need. An environment costs a second
+and a megabyte: third-party packages are linked into it, not installed again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def overlay(folder: Path, wheels: Iterable[Path], roots: Iterable[str]) -> Path:
     Args:
         folder: Where to make it.
         wheels: Wheels to install, without their dependencies.
-        roots: Installed distributions whose requirements are linked in.
+        roots: Installed distributions, with extras or without, whose requirements are linked in.
 
     Returns:
         The environment's Python.
@@ -86,7 +87,7 @@ def try_plugin(slug: str) -> int:
         needed = closure([f"separata-{slug}"])
         chosen = [part for part in others if str(project(part)["name"]) in needed]
         wheels = [build_wheel(part, folder) for part in [*parts(["core", "cli", f"plugins/{slug}"]), *chosen]]
-        python = overlay(folder / "env", wheels, [f"separata-{slug}", "separata-cli", *TEST_TOOLS])
+        python = overlay(folder / "env", wheels, [f"separata-{slug}[test]", "separata-cli", *TEST_TOOLS])
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         commands = ["-m", "separata_cli", "check", slug], ["-m", "pytest", "-q", f"plugins/{slug}/tests"]
         for command in commands:

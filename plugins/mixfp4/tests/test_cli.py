@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from separata_mixfp4.cli import app
 from separata_mixfp4.errors import InvalidSetting
+from separata_mixfp4.model import QuantizedLinear
 from separata_mixfp4.storage import load_model, load_tensors
 
 
@@ -30,8 +31,10 @@ def prose(text, tmp_path):
 def test_quantize_writes_a_model(folder, prose, tmp_path, options):
     told = json.loads(run("quantize", folder, tmp_path / "out", "--text", prose, "--json", *options))
     assert told["layers"] == 14
-    assert told["bits_per_number"] == pytest.approx(4.5, abs=0.1)
-    assert load_model(tmp_path / "out") is not None
+    # 4.5 bits, and the float32 scale of each layer.
+    assert told["bits_per_number"] == pytest.approx(4.5 + 32 * 14 / told["numbers"])
+    layers = [layer for layer in load_model(tmp_path / "out").modules() if isinstance(layer, QuantizedLinear)]
+    assert len(layers) == 14
     assert "model.layers.0.mlp.up_proj" in load_tensors(tmp_path / "out" / "model.safetensors")
 
 

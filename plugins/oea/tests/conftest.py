@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,15 +61,6 @@ def build(kind: str) -> Any:
             if buffer_name.endswith("e_score_correction_bias"):
                 buffer.normal_().mul_(0.1)
     return model.float().eval().requires_grad_(False)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tensors this small lose more by handing work to threads than they gain."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

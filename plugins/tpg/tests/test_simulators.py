@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from separata_tpg import exact
 from separata_tpg.simulators import Queue, block_means, switchback, two_state
@@ -20,6 +21,12 @@ def test_a_higher_price_shortens_the_queue(random: np.random.Generator) -> None:
     lengths = queue.run(np.repeat([0, 1], 100)[:, None].repeat(1000, axis=1), random)
     assert lengths.min() >= 0
     assert lengths[100:].mean() < lengths[:100].mean() - 0.3
+
+
+def test_the_queues_effect_is_that_of_pure_arms() -> None:
+    queue, pure = Queue(steps=200), np.repeat([0, 1], 5)[:, None].repeat(200, axis=1)
+    lengths = queue.run(pure, np.random.default_rng(0)).mean(1)
+    assert queue.effect(5, np.random.default_rng(0)) == pytest.approx(lengths[5:].mean() - lengths[:5].mean())
 
 
 def test_a_coin_holds_for_its_block(random: np.random.Generator) -> None:

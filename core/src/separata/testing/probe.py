@@ -93,11 +93,15 @@ class OnlyDeclared(MetaPathFinder):
 
 
 def closure(roots: Iterable[str]) -> set[str]:
-    """The distributions, what they require, and what that requires, as far as it is installed."""
+    """The distributions, what they require, and what that requires, as far as it is installed.
+
+    Args:
+        roots: Names, each with or without extras, such as ``separata-x[test]``.
+    """
     from packaging.requirements import Requirement
 
     found: set[str] = set()
-    waiting = [(root, frozenset[str]()) for root in roots]
+    waiting = [(root.name, frozenset(root.extras)) for root in map(Requirement, roots)]
     while waiting:
         name, extras = waiting.pop()
         try:

@@ -51,6 +51,10 @@ class Scheme:
     candidates: tuple[Candidate, ...]
     reach: float
 
+    def uniform(self, took_last: Tensor) -> Tensor:
+        """Whether each block is on the uniform grid, as booleans, from whether it took the last candidate."""
+        return torch.where(took_last, self.candidates[-1].uniform, self.candidates[0].uniform)
+
 
 FLOATING, UNIFORM = Candidate(E2M1, 6.0), Candidate(INT4, 7.0)
 SCHEMES: dict[str, Scheme] = {
@@ -134,9 +138,9 @@ def choose(
     target = torch.where(took_last, last.target, first.target)
     scale_rounding: Rounding = "away_from_zero" if rounding == "stochastic" else "nearest_even"
     scales = block_scales(largest, divisor, target, scale_rounding)
-    uniform = torch.where(took_last, last.uniform, first.uniform)
-    elements = on_grid(blocks, scales / divisor, uniform, rounding, generator)
-    return Chosen(elements * (scales / divisor)[:, None] if dequantize else elements, scales, took_last)
+    steps = scales / divisor
+    elements = on_grid(blocks, steps, scheme.uniform(took_last), rounding, generator)
+    return Chosen(elements * steps[:, None] if dequantize else elements, scales, took_last)
 
 
 def block_scales(

@@ -11,12 +11,14 @@ from torch import Tensor
 
 from separata.claims import Evidence, Race, Trial, at_least, at_most, close_to, growth, race
 from separata.errors import PackageMissing
+from separata.placement import Placement
 from separata_kit_llm import load, read_text
 
 from . import benchmarks
 from .compute import integer_matmul
 from .config import METHODS
-from .evaluation import EXACT, model_tensors, perplexities
+from .evaluation import EXACT, first_ids, model_tensors, perplexities
+from .model import linear_layers
 from .quantizer import fake_quantize, quantize
 from .report import CrestFactorReport, qsnr, squared_error
 from .theory import crossover
@@ -79,8 +81,7 @@ def perplexity(trial: Trial) -> Evidence:
 
 def perplexity_full(trial: Trial) -> Evidence:
     """The same with Llama-3.1-8B on WikiText-2."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model, tokenizer = load(trial.input("llama-3-1-8b"), device=device, dtype="bfloat16")
+    model, tokenizer = load(trial.input("llama-3-1-8b"), device=Placement().device(), dtype="bfloat16")
     text = read_text(trial.input("wikitext-2"))
     rows = list(perplexities(model, tokenizer, text, METHODS, tokens=10**9, window=2048))
     return _perplexity_evidence(rows)
@@ -127,19 +128,24 @@ def crest_selects(trial: Trial) -> Evidence:
 def packs_in_four_and_a_half_bits(trial: Trial) -> Evidence:
     """Bits a number of every weight of the model: bytes of the tensors themselves."""
     model, _ = load(trial.input("smollm2"))
-    stored = [quantize(layer.weight.detach()) for _, layer in _layers(model)]
-    numbers = sum(tensor.shape.numel() for tensor in stored)
+    weights = [layer.weight.detach() for _, layer in linear_layers(model)]
+    numbers = sum(weight.numel() for weight in weights)
+
+    def bits(method: str) -> float:
+        return 8 * sum(quantize(weight, method=method).nbytes for weight in weights) / numbers
+
     # 32 bits of the tensor scale, over the smallest weight.
-    allowed = 4.5 + 32 / min(tensor.shape.numel() for tensor in stored)
-    bits = 8 * sum(tensor.nbytes for tensor in stored) / numbers
-    return Evidence(bits, at_most(allowed), "bits a number", peers={"NVFP4": allowed, "bfloat16": 16.0})
+    allowed = 4.5 + 32 / min(weight.numel() for weight in weights)
+    return Evidence(
+        bits("mixfp4"), at_most(allowed), "bits a number", peers={"NVFP4": bits("nvfp4"), "bfloat16": 16.0}
+    )
 
 
 def multiplies_exactly(trial: Trial) -> Evidence:
     """E2M2 integers against the product of dequantised numbers in float64, in units in the last place."""
     model, _ = load(trial.input("smollm2"), layers=1)
     x = _activations(trial, inputs=("model.layers.0.mlp.gate_proj",))["model.layers.0.mlp.gate_proj"][:64]
-    weight = dict(_layers(model))["model.layers.0.mlp.gate_proj"].weight.detach()[:256]
+    weight = dict(linear_layers(model))["model.layers.0.mlp.gate_proj"].weight.detach()[:256]
     one = torch.ones(())
     left, right = (attrs.evolve(quantize(tensor), global_scale=one) for tensor in (x, weight))
     expected = left.dequantize(torch.float64) @ right.dequantize(torch.float64).T
@@ -175,21 +181,13 @@ def fake_quantisation_cost(trial: Trial) -> Evidence:
 
 def grows_linearly(trial: Trial) -> Evidence:
     """Exponent of time against size."""
-    timings = []
-    for size in benchmarks.SIZES:
-        x = benchmarks.gaussian(trial, size)
-        timings.append(race(Race(size, _call(x, "mixfp4"), _call(x, "nvfp4"))))
-    sizes = list(benchmarks.SIZES)
+    timings = [race(entry) for entry in benchmarks.against_nvfp4(trial)]
     return Evidence(
-        growth(sizes, [timing.ours_s for timing in timings]),
+        growth(benchmarks.SIZES, [timing.ours_s for timing in timings]),
         close_to(1.0, 0.1),
         "exponent",
-        peers={"NVFP4": growth(sizes, [timing.peer_s for timing in timings])},
+        peers={"NVFP4": growth(benchmarks.SIZES, [timing.peer_s for timing in timings])},
     )
-
-
-def _call(x: Tensor, method: str) -> Any:
-    return lambda: fake_quantize(x, method=method)
 
 
 def _perplexity_evidence(rows: list[dict[str, Any]]) -> Evidence:
@@ -208,8 +206,7 @@ def _perplexity_evidence(rows: list[dict[str, Any]]) -> Evidence:
 def _activations(trial: Trial, inputs: tuple[str, ...] = ("*",)) -> dict[str, Tensor]:
     """Keys, values and inputs of layers on the first tokens of Python's help pages."""
     model, tokenizer = load(trial.input("smollm2"))
-    encoded: Any = tokenizer(read_text("python-topics")[: 40 * TOKENS], return_tensors="pt", verbose=False)
-    return model_tensors(model, encoded.input_ids[:, :TOKENS], inputs=inputs)
+    return model_tensors(model, first_ids(tokenizer, read_text("python-topics"), TOKENS), inputs=inputs)
 
 
 def _synthetic(trial: Trial) -> dict[str, Tensor]:
@@ -220,9 +217,3 @@ def _synthetic(trial: Trial) -> dict[str, Tensor]:
     chi = torch.randn(3, *shape, generator=generator, dtype=torch.float64).square().mean(0).sqrt()
     laplace = -uniform.sign() * torch.log1p(-2 * uniform.abs())
     return {GAUSSIAN: normal.float(), "Laplace": laplace.float(), "Student t, 3": (normal / chi).float()}
-
-
-def _layers(model: Any) -> Any:
-    from .model import linear_layers
-
-    return linear_layers(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,13 +36,15 @@ def quantize(
 
     Example: separata mixfp4 quantize smollm2 smollm2-mixfp4
     """
-    from separata_kit_llm import load
+    from separata_kit_llm import load, read_text
 
+    from .evaluation import first_ids
     from .model import QuantizedLinear, quantize_model
     from .storage import save_model
 
     settings = config.value
     language_model, tokenizer = load(model)
+    tokens = settings.gptq_tokens
     quantize_model(
         language_model,
         method=settings.method,
@@ -51,7 +53,7 @@ def quantize(
         skip=settings.skip,
         rotation=settings.rotation,
         seed=seed,
-        calibration=_ids(tokenizer, text, settings.gptq_tokens) if settings.gptq_tokens else None,
+        calibration=first_ids(tokenizer, read_text(text), tokens) if tokens else None,
         pad=settings.pad,
     )
     save_model(language_model, out, tokenizer)
@@ -144,9 +146,3 @@ def evaluate(
     )
     scored = list(verbs.progress(rows, "scoring", total=1 + len(settings.methods)))
     verbs.show(scored, json=json, title=f"{model} on the first {settings.tokens} tokens of {text}")
-
-
-def _ids(tokenizer: Any, text: str, tokens: int) -> Any:
-    from separata_kit_llm import read_text
-
-    return tokenizer(read_text(text)[: 40 * tokens], return_tensors="pt", verbose=False).input_ids[:, :tokens]

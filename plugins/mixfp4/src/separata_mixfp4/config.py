@@ -10,6 +10,7 @@ from attrs import field, frozen
 from .errors import InvalidSetting
 
 METHODS = ("mixfp4", "nvfp4", "nvint4", "fouroversix")
+SKIPPED = ("lm_head",)
 
 
 def _methods(_: object, attribute: attrs.Attribute[Any], value: str | tuple[str, ...]) -> None:
@@ -40,7 +41,7 @@ class QuantizeConfig:
     activations: bool = field(default=True, metadata=_help("Quantise the inputs of layers too (W4A4)."))
     per_row: bool = field(default=False, metadata=_help("Give each token a tensor scale of its own."))
     skip: tuple[str, ...] = field(
-        default=("lm_head",), metadata=_help("Names or patterns of layers that stay as they are.")
+        default=SKIPPED, metadata=_help("Names or patterns of layers that stay as they are.")
     )
     rotation: int = field(
         default=0,
@@ -69,5 +70,5 @@ class EvaluationConfig:
         default=2048, validator=_at_least(2), metadata=_help("Tokens the model sees at a time.")
     )
     skip: tuple[str, ...] = field(
-        default=("lm_head",), metadata=_help("Names or patterns of layers that stay as they are.")
+        default=SKIPPED, metadata=_help("Names or patterns of layers that stay as they are.")
     )

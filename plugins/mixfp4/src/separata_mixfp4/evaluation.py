@@ -13,7 +13,8 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from separata_kit_llm import Hook, Replace, patched, perplexity
 
-from .model import SKIPPED, QuantizedLinear, linear_layers
+from .config import SKIPPED
+from .model import QuantizedLinear, linear_layers
 from .quantizer import fake_quantize
 
 EXACT = "exact"
@@ -142,6 +143,21 @@ def first_tokens(tokenizer: PreTrainedTokenizerBase, text: str, tokens: int) -> 
         text: The text.
         tokens: How many.
     """
-    # Six characters a token and more are always enough to look at; a tokenizer is slow on a whole library.
-    encoded: Any = tokenizer(text[: 40 * tokens], verbose=False)
-    return str(tokenizer.decode(encoded.input_ids[:tokens], skip_special_tokens=True))
+    return str(tokenizer.decode(first_ids(tokenizer, text, tokens)[0], skip_special_tokens=True))
+
+
+def first_ids(tokenizer: PreTrainedTokenizerBase, text: str, tokens: int) -> Tensor:
+    """The first tokens of a text.
+
+    Args:
+        tokenizer: A tokenizer.
+        text: The text.
+        tokens: How many; fewer if the text ends before.
+
+    Returns:
+        A ``1 x tokens`` int64 tensor of ids.
+    """
+    # Forty characters a token are always enough to look at; a tokenizer is slow on a whole library.
+    encoded: Any = tokenizer(text[: 40 * tokens], return_tensors="pt", verbose=False)
+    ids: Tensor = encoded.input_ids[:, :tokens]
+    return ids

@@ -39,12 +39,11 @@ def gptq(
     cut = blocked(weight, method, group, "mse", False, False)
     work = cut.blocks.view(rows, columns).clone()
     factor = _inverse_factor(hessian.to(work.dtype), damping)
-    first, last = cut.scheme.candidates[0], cut.scheme.candidates[-1]
     elements, scales, uniform = torch.empty_like(work), [], []
     for begin in range(0, columns, group):
         block = work[:, begin : begin + group].contiguous()
         chosen = choose(block, largest_of(block), cut.divisor, cut.scheme)
-        on_uniform = torch.where(chosen.last, last.uniform, first.uniform)
+        on_uniform = cut.scheme.uniform(chosen.last)
         steps = chosen.scales / cut.divisor
         errors = torch.empty_like(block)
         for place in range(group):

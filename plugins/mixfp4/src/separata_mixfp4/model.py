@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from separata_kit_llm import Hook, patched
 
 from .compute import linear
+from .config import SKIPPED
 from .errors import NothingToQuantise
 from .gptq import gptq
 from .quantizer import fake_quantize, quantize
 from .rotation import rotate
 from .tensor import MixFP4Tensor
-
-SKIPPED = ("lm_head",)
 
 
 class QuantizedLinear(nn.Module):

@@ -86,13 +86,11 @@ def quantize(
     """
     cut = blocked(x, method, group, select, per_row, pad)
     chosen = cut.chosen(select, rounding, generator, False)
-    first, last = (candidate.uniform for candidate in (cut.scheme.candidates[0], cut.scheme.candidates[-1]))
-    uniform = torch.where(chosen.last, last, first)
     return assemble(
         chosen.elements.view(*cut.rows, group),
         cut.blocks.signbit().view(*cut.rows, group),
         chosen.scales.view(cut.rows),
-        uniform.view(cut.rows),
+        cut.scheme.uniform(chosen.last).view(cut.rows),
         cut.global_scale,
         shape=x.shape,
         group=group,

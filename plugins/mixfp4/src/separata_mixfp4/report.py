@@ -86,16 +86,20 @@ class CrestFactorReport:
         unknown = set(params) - set(self.get_params())
         if unknown:
             raise InvalidSetting(
-                f"there is no parameter {', '.join(unknown)}", f"parameters are {self.get_params()}"
+                f"there is no parameter {', '.join(sorted(unknown))}",
+                f"parameters are {', '.join(self.get_params())}",
             )
         for name, value in params.items():
             setattr(self, name, value)
         return self
 
     def _measure(self, name: str, tensor: Tensor | MixFP4Tensor) -> None:
-        stored = tensor if isinstance(tensor, MixFP4Tensor) else self._quantised(tensor)
-        x = tensor.dequantize() if isinstance(tensor, MixFP4Tensor) else tensor
-        noise = {} if isinstance(tensor, MixFP4Tensor) else self._qsnr(x)
+        noise: dict[str, float] = {}
+        if isinstance(tensor, MixFP4Tensor):
+            stored, x = tensor, tensor.dequantize()
+        else:
+            stored, x = quantize(tensor, group=self.group, pad=self.pad), tensor
+            noise = {method: qsnr(x, method, group=self.group, pad=self.pad) for method in self.methods}
         crest, energy = crest_factors(x, self.group)
         counts, _ = np.histogram(crest.clamp(1, self.group**0.5).numpy(), self.edges_)
         self.histograms_[name] = counts / max(len(crest), 1)
@@ -113,12 +117,6 @@ class CrestFactorReport:
                 "empty": int(stored.empty_blocks.sum()),
             }
         )
-
-    def _quantised(self, tensor: Tensor) -> MixFP4Tensor:
-        return quantize(tensor, group=self.group, pad=self.pad)
-
-    def _qsnr(self, x: Tensor) -> dict[str, float]:
-        return {method: qsnr(x, method, group=self.group, pad=self.pad) for method in self.methods}
 
 
 def qsnr(x: Tensor, method: str, **options: Any) -> float:

@@ -29,6 +29,7 @@ def hadamard(size: int) -> Tensor:
     return matrix / math.sqrt(size)
 
 
+@cache
 def signs(width: int, seed: int) -> Tensor:
     """Random signs for each column, the same for the same seed on every machine.
 

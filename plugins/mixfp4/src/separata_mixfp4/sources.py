@@ -73,11 +73,10 @@ def _array(path: Path) -> Tensor:
 def _of_model(source: str, text: str, tokens: int) -> dict[str, MixFP4Tensor | Tensor]:
     from separata_kit_llm import load, read_text
 
-    from .evaluation import model_tensors
+    from .evaluation import first_ids, model_tensors
     from .model import linear_layers
 
     model, tokenizer = load(source)
     if not text:
         return {name: layer.weight.detach() for name, layer in linear_layers(model)}
-    encoded: Any = tokenizer(read_text(text)[: 40 * tokens], return_tensors="pt", verbose=False)
-    return {**model_tensors(model, encoded.input_ids[:, :tokens])}
+    return {**model_tensors(model, first_ids(tokenizer, read_text(text), tokens))}

@@ -65,7 +65,7 @@ def load_tensors(path: Path | str) -> dict[str, MixFP4Tensor | Tensor]:
             flat = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
     except (SafetensorError, OSError) as error:
         raise UnreadableFile(f"{path} can't be read: {error}", "name a .safetensors file") from error
-    claimed = metadata.get("quantization_format") or _claimed_beside(path)
+    claimed = metadata.get("quantization_format") or _quantisation_config(path.parent).get("format", "")
     shapes = json.loads(metadata.get("shapes", "{}"))
     found: dict[str, MixFP4Tensor | Tensor] = {}
     for name in [name.removesuffix(f".{PARTS[0]}") for name in flat if name.endswith(f".{PARTS[0]}")]:
@@ -192,10 +192,6 @@ def _stored(
 
 def _quantised(model: nn.Module) -> dict[str, QuantizedLinear]:
     return {name: layer for name, layer in model.named_modules() if isinstance(layer, QuantizedLinear)}
-
-
-def _claimed_beside(path: Path) -> str:
-    return str(_quantisation_config(path.parent).get("format", ""))
 
 
 def _quantisation_config(folder: Path) -> dict[str, Any]:

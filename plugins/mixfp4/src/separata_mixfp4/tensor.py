@@ -60,7 +60,7 @@ class MixFP4Tensor:
     @property
     def empty_blocks(self) -> Tensor:
         """Which blocks are zeros because their scale is: they held zeros, or numbers too small for E4M3."""
-        return (self.scales & ~UNIFORM_BIT & 0xFF) == 0
+        return (self.scales & 0x7F) == 0
 
     @property
     def nbytes(self) -> int:

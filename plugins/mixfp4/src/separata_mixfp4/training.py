@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from .model import SKIPPED, linear_layers, quantize_model
+from .config import SKIPPED
+from .model import linear_layers, quantize_model
 from .quantizer import fake_quantize
 
 _HANDLE = "_mixfp4_inputs"

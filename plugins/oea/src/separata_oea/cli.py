@@ -91,7 +91,7 @@ def profile(
         config=config.value,
     )
     if out is not None:
-        _write(found, out, batch if plots else 0)
+        _write(found, out, batch, plots)
     if json:
         verbs.show(found, json=True)
         return
@@ -221,13 +221,13 @@ def _sweep(joined: str, k0: int | None) -> list[int]:
         ) from error
 
 
-def _write(rows: list[dict[str, Any]], out: Path, batch: int) -> None:
+def _write(rows: list[dict[str, Any]], out: Path, batch: int, plots: bool) -> None:
     from separata.files import atomic_folder
 
     with atomic_folder(out) as folder:
         _table(rows, folder / "profile.csv")
         (folder / "profile.json").write_text(jsonlib.dumps(rows, indent=2) + "\n", "utf-8")
-        if batch:
+        if plots:
             from .plots import pareto
 
             pareto(rows, folder / "pareto.png", batch=batch)

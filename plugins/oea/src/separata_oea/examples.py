@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from separata.testing import KernelExample, SchedulerExample
 
 from .config import OEAConfig
 from .scheduler import BatchScheduler, StepScores
 
-if TYPE_CHECKING:
-    import torch
-
 
 def route() -> KernelExample:
     """Six tokens, ten experts; some scores equal."""
-    import torch
 
     def inputs(generator: torch.Generator, dtype: torch.dtype) -> tuple[Any, ...]:
         steps = torch.randint(1, 12, (6, 10), generator=generator)
@@ -30,7 +28,6 @@ def route() -> KernelExample:
 
 def batch() -> SchedulerExample:
     """Twelve steps of eight rows with a target in seconds, so that choices depend on what was seen."""
-    import torch
 
     def observations(generator: torch.Generator) -> Sequence[StepScores]:
         return [

@@ -54,7 +54,7 @@ def pareto(rows: Sequence[Mapping[str, Any]], path: Path, *, batch: int) -> None
     figures.save(figure, path)
 
 
-def time_against_experts(times: Sequence[StepTime], fit: LatencyFit | None, path: Path) -> None:
+def time_against_experts(times: Sequence[StepTime], fit: LatencyFit, path: Path) -> None:
     """Write a PNG of step time against distinct experts, with the fitted line.
 
     Raises:
@@ -65,15 +65,14 @@ def time_against_experts(times: Sequence[StepTime], fit: LatencyFit | None, path
         own = [one for one in times if one.routing == name]
         hits, milliseconds = [one.experts_hit for one in own], [1e3 * one.seconds for one in own]
         axes.plot(hits, milliseconds, ".", alpha=0.6, label=name)
-    if fit is not None:
-        ends = [min(one.experts_hit for one in times), max(one.experts_hit for one in times)]
-        slope, rest = fit.seconds_per_expert.value, fit.rest.value
-        axes.plot(
-            ends,
-            [1e3 * (rest + slope * end) for end in ends],
-            "k-",
-            label=f"{1e3 * slope:.3g} ms an expert, R² {fit.r2:.3f}",
-        )
+    ends = [min(one.experts_hit for one in times), max(one.experts_hit for one in times)]
+    slope, rest = fit.seconds_per_expert.value, fit.rest.value
+    axes.plot(
+        ends,
+        [1e3 * (rest + slope * end) for end in ends],
+        "k-",
+        label=f"{1e3 * slope:.3g} ms an expert, R² {fit.r2:.3f}",
+    )
     axes.set_xlabel("distinct experts a step, all layers")
     axes.set_ylabel("milliseconds a step")
     axes.set_ylim(bottom=0)

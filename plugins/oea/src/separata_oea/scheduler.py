@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .config import OEAConfig
 from .errors import InvalidScores, InvalidSetting
+from .expert_parallel import owned_hits
 from .latency import LatencyLine
 from .routing import Routing, route
 
@@ -126,7 +127,7 @@ class BatchScheduler:
         )
 
     def _count(self, routing: Routing, seen: StepScores) -> None:
-        hit = routing.union.view(self.config.shards, -1).sum(1).amax()
+        hit = owned_hits(routing, self.config.shards).amax()
         tokens = seen.scores.new_full((), len(seen.scores)) if seen.active is None else seen.active.sum()
         added = torch.stack(
             [torch.ones_like(hit), hit, hit * hit, routing.load[-1], tokens.long(), routing.k0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from separata.claims import Evidence, Race, Timing, Trial, at_least, at_most, race
+from separata.claims import Evidence, Race, Trial, at_least, at_most, race
 from separata_kit_llm import tiny
 
 from .config import OEAConfig
@@ -91,5 +91,5 @@ def routing_cheap(trial: Trial) -> Evidence:
             with activation.step():
                 block.gate(states)
 
-        timing: Timing = race(Race(BATCH, routed, lambda: block(states)))
+        timing = race(Race(BATCH, routed, lambda: block(states)))
     return Evidence(1 / timing.ratio, at_most(0.05), "of the layer")

@@ -171,8 +171,10 @@ def _shares(shares: dict[int, float]) -> list[dict[str, object]]:
 
 def _queue(trial: Trial, rival: str) -> Evidence:
     # Both claims look at the same experiments, drawn once for each source and seed.
-    folder: Path = trial.keep("queue", lambda folder: _queue_errors(trial.seed).to_csv(folder / "errors.csv"))
-    rows = pd.read_csv(folder / "errors.csv").iloc[:, 1:].to_dict("records")
+    def build(folder: Path) -> None:
+        _queue_errors(trial.seed).to_csv(folder / "errors.csv", index=False)
+
+    rows = pd.read_csv(trial.keep("queue", build) / "errors.csv").to_dict("records")
     errors = {row["method"]: row["mean squared error"] for row in rows}
     ratio = errors["TPG, k = 3, baseline"] / errors[rival]
     return Evidence(ratio, at_most(1), "of its mean squared error", peers={rival: 1.0}, table=rows)
@@ -180,9 +182,7 @@ def _queue(trial: Trial, rival: str) -> Evidence:
 
 def _queue_errors(seed: int, runs: int = 200) -> pd.DataFrame:
     random, queue = np.random.default_rng(seed), Queue()
-    pure = np.repeat([0, 1], runs)[:, None].repeat(queue.steps, axis=1)
-    lengths = queue.run(pure, random)
-    effect = lengths[runs:].mean() - lengths[:runs].mean()
+    effect = queue.effect(runs, random)
     arms = switchback(runs, queue.steps, BLOCK, 0.5, random)
     lengths = queue.run(arms, random)
     values, coins = block_means(lengths, BLOCK), arms[:, ::BLOCK]

@@ -180,9 +180,7 @@ def simulate(
     arms = switchback(1, steps, block, p, random)
     if system == "queue":
         queue = Queue(steps=steps)
-        outcomes = queue.run(arms, random)
-        pure = queue.run(np.repeat([0, 1], 50)[:, None].repeat(steps, axis=1), random)
-        effect = float(pure[50:].mean() - pure[:50].mean())
+        outcomes, effect = queue.run(arms, random), queue.effect(50, random)
     else:
         process = two_state(steps, gamma, random)
         outcomes, effect = run(process, arms, random), exact.gate(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
 from statsmodels.regression.linear_model import OLS
 
 from separata.estimates import Estimate
@@ -75,8 +76,6 @@ def lstd_difference(outcomes: ArrayLike, arms: ArrayLike, states: ArrayLike, *, 
 def _lstd(rewards: Array, features: Array, trace: float, ridge: float) -> Array:
     eligibility = features[:-1]
     if trace:
-        from scipy.signal import lfilter
-
         eligibility = lfilter([1], [1, -trace], eligibility, axis=0)
     matrix = eligibility.T @ (features[:-1] - features[1:]) + ridge * np.eye(features.shape[1])
     return np.asarray(np.linalg.solve(matrix, eligibility.T @ rewards))

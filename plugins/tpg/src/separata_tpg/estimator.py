@@ -163,8 +163,6 @@ class TPGEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_settings(self) -> list[int]:
-        if self.impute not in (None, "zero-effect"):
-            raise InvalidSetting(f"impute is {self.impute!r}", "it is None or zero-effect")
         if not 0 < self.level < 1:
             raise InvalidSetting(f"level is {self.level}", "it lies strictly between 0 and 1")
         return whole_numbers(self.k)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from separata.errors import PackageMissing
 
-from .errors import AssignmentMismatch, InvalidLog, TPGNotice
+from .errors import AssignmentMismatch, InvalidLog, InvalidSetting, TPGNotice
 
 Array = NDArray[np.float64]
 LARGEST_Z = 5.0
@@ -75,8 +75,11 @@ def make_log(
 
     Raises:
         InvalidLog: If columns, values or times make no experiment.
+        InvalidSetting: If impute is neither None nor ``zero-effect``.
         AssignmentMismatch: If the arms can't have been drawn with chance p, each block by itself.
     """
+    if impute not in (None, "zero-effect"):
+        raise InvalidSetting(f"impute is {impute!r}", "it is None or zero-effect")
     columns = [
         outcome,
         *([] if placebo else [arm]),
@@ -136,7 +139,7 @@ def _outcomes(values: pd.Series, impute: str | None) -> Array:
     missing = ~np.isfinite(found)
     if not missing.any():
         return found
-    if impute != "zero-effect" or missing.all():
+    if impute is None or missing.all():
         raise InvalidLog(
             f"column {values.name!r} lacks {int(missing.sum())} outcomes",
             "fill them, or take impute=zero-effect (--impute zero-effect): the last one seen, whatever the arm",

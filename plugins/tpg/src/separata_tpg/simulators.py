@@ -76,6 +76,11 @@ class Queue:
             lengths[t + 1] = np.maximum(lengths[t] + generator.poisson(rate) - served, 0)
         return np.asarray(lengths[1:].T)
 
+    def effect(self, runs: int, generator: np.random.Generator) -> float:
+        """Mean length with always treating less that with never treating, from so many runs of each."""
+        lengths = self.run(np.repeat([0, 1], runs)[:, None].repeat(self.steps, axis=1), generator)
+        return float(lengths[runs:].mean() - lengths[:runs].mean())
+
 
 def switchback(
     runs: int, steps: int, block: int, p: float, generator: np.random.Generator
