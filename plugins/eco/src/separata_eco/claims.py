@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import attrs
 import torch
 from torch import Tensor
-from torch.optim import AdamW
+from torch.optim import AdamW, Optimizer
 
 from separata.claims import Evidence, Race, Trial, at_least, at_most, close_to, growth, race
 from separata_kit_llm import read_text, tiny
@@ -171,15 +172,15 @@ def memory(_: Trial) -> Evidence:
     """Bytes of all tensors behind quantised weights after a step, over those of master weights in mixed precision."""
     tokens = tiny.byte_tokens(read_text(TEXT))[:4000]
     held, rows = {}, []
-    for name, options in (
-        ("ECO FP8, momentum bfloat16", {"momentum_dtype": "bfloat16"}),
-        ("ECO FP8, momentum float32", {}),
-        ("ECO INT4, momentum bfloat16", {"quant": "int4", "momentum_dtype": "bfloat16"}),
-        ("master float32, copy bfloat16", None),
-        (INT8, peers.int8_weights),
-        (EIGHT_BIT, peers.adamw_8bit),
+    for name, config, make in (
+        ("ECO FP8, momentum bfloat16", TrainConfig(momentum_dtype="bfloat16"), _eco),
+        ("ECO FP8, momentum float32", CONFIG, _eco),
+        ("ECO INT4, momentum bfloat16", TrainConfig(quant="int4", momentum_dtype="bfloat16"), _eco),
+        ("master float32, copy bfloat16", CONFIG, _master),
+        (INT8, CONFIG, peers.int8_weights),
+        (EIGHT_BIT, CONFIG, peers.adamw_8bit),
     ):
-        row = _static_bytes(tokens, options)
+        row = _static_bytes(tokens, attrs.evolve(config, steps=1, batch=1, length=16), make)
         held[name] = row["total"] / row["parameters"]
         rows.append({"training": name, **row, "bytes a parameter": held[name]})
     reference = held["master float32, copy bfloat16"]
@@ -248,7 +249,7 @@ def _weights(trial: Trial, quant: str, granularity: str, rounding: Any, compensa
 def _quadratic(trial: Trial) -> dict[str, list[float]]:
     """Final losses of every way at every learning rate."""
 
-    def build(folder: Path) -> None:
+    def compute() -> dict[str, list[float]]:
         found = {
             name: [quadratic.final_loss(rate, kind, rounding, seed=trial.seed) for rate in RATES]  # type: ignore[arg-type]
             for name, (kind, rounding) in QUADRATIC.items()
@@ -257,10 +258,10 @@ def _quadratic(trial: Trial) -> dict[str, list[float]]:
             quadratic.final_loss(rate, "none", "nearest_even", seed=trial.seed, start="normal")
             for rate in RATES
         ]
-        (folder / "losses.json").write_text(json.dumps(found))
+        return found
 
-    losses: dict[str, list[float]] = json.loads((trial.keep("quadratic", build) / "losses.json").read_text())
-    return losses
+    found: dict[str, list[float]] = kept(trial, "quadratic", compute)
+    return found
 
 
 def _table(sweep: dict[str, list[float]]) -> list[dict[str, Any]]:
@@ -281,15 +282,13 @@ def _language(trial: Trial, names: Iterable[str] = tuple(LANGUAGE)) -> dict[str,
     for name in names:
         config = TrainConfig(**LANGUAGE[name])
 
-        def build(folder: Path, config: TrainConfig = config) -> None:
-            losses = [
+        def compute(config: TrainConfig = config) -> list[float]:
+            return [
                 train(tiny.llama(seed=seed, **MODEL), tokens, config, seed=seed).held_out
                 for seed in range(trial.seed, trial.seed + SEEDS)
             ]
-            (folder / "losses.json").write_text(json.dumps(losses))
 
-        kept = trial.keep("language", build, settings={"way": name})
-        found[name] = json.loads((kept / "losses.json").read_text())
+        found[name] = kept(trial, "language", compute, {"way": name})
     return found
 
 
@@ -297,7 +296,7 @@ def _torchao(trial: Trial) -> dict[str, list[float]]:
     """The same for torchao's ways."""
     tokens = tiny.byte_tokens(read_text(TEXT))
 
-    def build(folder: Path) -> None:
+    def compute() -> dict[str, list[float]]:
         losses: dict[str, list[float]] = {}
         for name, make, seeds in ((INT8, peers.int8_weights, SEEDS), (EIGHT_BIT, peers.adamw_8bit, 1)):
             losses[name] = []
@@ -305,10 +304,28 @@ def _torchao(trial: Trial) -> dict[str, list[float]]:
                 model = tiny.llama(seed=seed, **MODEL)
                 with peers.eager(seed):
                     losses[name].append(run(model, make(model, CONFIG), tokens, CONFIG, seed=seed).held_out)
-        (folder / "losses.json").write_text(json.dumps(losses))
+        return losses
 
-    found: dict[str, list[float]] = json.loads((trial.keep("torchao", build) / "losses.json").read_text())
+    found: dict[str, list[float]] = kept(trial, "torchao", compute)
     return found
+
+
+def kept(
+    trial: Trial, name: str, compute: Callable[[], Any], settings: Mapping[str, Any] | None = None
+) -> Any:
+    """Figures that take long, computed once and kept as JSON.
+
+    Args:
+        trial: The run they belong to.
+        name: What they are.
+        compute: Returns them as plain JSON values.
+        settings: Whatever else they depend on.
+    """
+
+    def build(folder: Path) -> None:
+        (folder / "figures.json").write_text(json.dumps(compute()))
+
+    return json.loads((trial.keep(name, build, settings=settings) / "figures.json").read_text())
 
 
 def _gaps(losses: dict[str, list[float]]) -> dict[str, float]:
@@ -327,25 +344,28 @@ def _rows(losses: dict[str, list[float]]) -> list[dict[str, Any]]:
     ]
 
 
-def _static_bytes(tokens: Tensor, options: Any) -> dict[str, Any]:
+def _eco(model: Any, config: TrainConfig) -> Optimizer:
+    prepare(model, config)
+    return make_optimizer(model, config, 0)
+
+
+def _master(model: Any, _: TrainConfig) -> Optimizer:
+    """AdamW on float32 weights, with the copy in bfloat16 that mixed precision multiplies with."""
+    optimizer: Any = AdamW(model.parameters())
+    optimizer.copy = [parameter.detach().bfloat16() for parameter in model.parameters()]
+    made: Optimizer = optimizer
+    return made
+
+
+def _static_bytes(
+    tokens: Tensor, config: TrainConfig, make: Callable[[Any, TrainConfig], Optimizer]
+) -> dict[str, Any]:
     """Bytes after a step of a model that is nearly all linear layers; gradients are freed, as between steps."""
     model: Any = tiny.llama(seed=0, hidden=384, layers=2, heads=4, length=64)
-    config = TrainConfig(steps=1, batch=1, length=16, **(options if isinstance(options, dict) else {}))
-    copy = None
-    if isinstance(options, dict):
-        prepare(model, config)
-        optimizer: Any = make_optimizer(model, config, 0)
-    elif options is None:
-        optimizer = AdamW(model.parameters())
-        copy = [parameter.detach().bfloat16() for parameter in model.parameters()]
-    else:
-        optimizer = options(model, config)
+    optimizer = make(model, config)
     with peers.eager(0):
         run(model, optimizer, tokens, config, seed=0)
     optimizer.zero_grad(set_to_none=True)
     gc.collect()
     report = memory_report(model, optimizer)
-    if copy is not None:
-        report["other"] += sum(part.nbytes for part in copy)
-        report["total"] += sum(part.nbytes for part in copy)
     return {**report, "parameters": sum(parameter.numel() for parameter in model.parameters())}

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 
 from separata import verbs
+from separata.files import atomic_file
 
 from .config import TrainConfig
 
@@ -73,7 +75,8 @@ def train(
         save_weights(language_model, out / "weights", config={"model": model, "data": data})
         begin = config.value.steps - len(found.losses)
         _write_losses(out / "loss.csv", begin, found)
-        (out / "summary.json").write_text(jsonlib.dumps(summary, indent=2) + "\n", "utf-8")
+        with atomic_file(out / "summary.json") as partial:
+            partial.write_text(jsonlib.dumps(summary, indent=2) + "\n", "utf-8")
     if export is not None:
         if not sys.stderr.isatty():
             logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -98,8 +101,6 @@ def memory(
 
     Example: separata eco memory tiny --quant fp8_e4m3 --batch 1 --length 16
     """
-    import attrs
-
     from .memory import memory_report
     from .training import train as fit
 
@@ -183,7 +184,7 @@ def _write_losses(path: Path, begin: int, found: Any) -> None:
     if begin and path.is_file():
         with path.open(newline="", encoding="utf-8") as file:
             before = [row for row in csv.DictReader(file) if int(row["step"]) < begin]
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with atomic_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, ["step", "lr", "loss"])
         writer.writeheader()
         writer.writerows([*before, *rows])

@@ -14,7 +14,8 @@ from separata_mixfp4.scaling import Granularity
 
 from .errors import InvalidSetting, NothingToQuantise, ShapeMismatch, SharedWeight
 from .parameter import QuantizedParameter
-from .quantizers import Quantizer, quantizer
+from .quantizers import Quantizer
+from .quantizers import quantizer as quantizer_named
 
 SKIPPED = ("lm_head",)
 Mismatch: TypeAlias = Literal["error", "row", "skip"]
@@ -51,6 +52,7 @@ def convert_(
         The model.
 
     Raises:
+        InvalidSetting: If an option is unknown.
         NothingToQuantise: If no weight is left to convert.
         ShapeMismatch: If the groups don't divide a row.
         SharedWeight: If a weight is also used by a module that is not converted, such as a tied embedding.
@@ -60,21 +62,20 @@ def convert_(
             f"scale is {scale!r} and mismatch is {mismatch!r}",
             "scale is dynamic or frozen; mismatch is error, row or skip",
         )
-    chosen = _quantizer(quantizer, granularity, frozen=scale == "frozen")
+    chosen = quantizer_named(quantizer, granularity, frozen=scale == "frozen")
     places = _places(model, tuple(skip))
     _refuse_shared(model, places)
+    # All shapes are checked before any weight is replaced: one that doesn't fit leaves the model as it was.
+    fitting = {id(weight): _fitting(chosen, weight.shape, name, mismatch) for name, _, _, weight in places}
     made: dict[int, QuantizedParameter] = {}
-    with torch.no_grad():
-        for name, module, attribute, weight in places:
-            if id(weight) not in made:
-                fitting = _fitting(chosen, weight.shape, name, mismatch)
-                if fitting is None:
-                    continue
-                made[id(weight)] = QuantizedParameter.from_dense(
-                    weight, fitting, rounding, generator=generator
-                )
-                made[id(weight)].requires_grad_(weight.requires_grad)
-            _put(module, attribute, made[id(weight)])
+    for _, module, attribute, weight in places:
+        form = fitting[id(weight)]
+        if form is None:
+            continue
+        if id(weight) not in made:
+            made[id(weight)] = QuantizedParameter.from_dense(weight, form, rounding, generator=generator)
+            made[id(weight)].requires_grad_(weight.requires_grad)
+        put(module, attribute, made[id(weight)])
     if not made:
         raise NothingToQuantise(
             f"{type(model).__name__} has no weight of a linear layer outside {', '.join(skip) or 'nothing'}",
@@ -107,7 +108,7 @@ def quantised(model: nn.Module) -> dict[str, QuantizedParameter]:
     }
 
 
-def _put(module: nn.Module, attribute: str, weight: QuantizedParameter) -> None:
+def put(module: nn.Module, attribute: str, weight: QuantizedParameter) -> None:
     """Make a quantised weight the module's own, and its state dict one of plain tensors."""
     module._parameters[attribute] = weight  # type: ignore[assignment]
     if _split not in module._state_dict_hooks.values():
@@ -180,10 +181,7 @@ def _fitting(chosen: Quantizer, shape: torch.Size, name: str, mismatch: Mismatch
         if mismatch == "error":
             raise
         kind, *_, last = chosen.label.split(":")
-        by_row = _quantizer(kind, "row", frozen=last == "frozen")
+        by_row = quantizer_named(kind, "row", frozen=last == "frozen")
         by_row.check(shape, name)
         return by_row
     return chosen
-
-
-_quantizer = quantizer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from statistics import fmean
 from typing import Any, Self
 
 import torch
@@ -118,8 +119,8 @@ class ErrorDrift:
         weights = {name: weight for name, weight in quantised(model).items() if id(weight) in followed.sums}
         self.rows_ = [{"weight": name, **followed.means(weight)} for name, weight in weights.items()]
         sizes = [weight.numel() for weight in weights.values()]
-        self.norm_ratio_ = _weighted([row["norm_ratio"] for row in self.rows_], sizes)
-        self.cosine_ = _weighted([row["cosine"] for row in self.rows_], sizes)
+        self.norm_ratio_ = fmean([row["norm_ratio"] for row in self.rows_], sizes)
+        self.cosine_ = fmean([row["cosine"] for row in self.rows_], sizes)
         return self
 
 
@@ -148,7 +149,3 @@ class _Followed:
         return dict(
             zip(("norm_ratio", "cosine", "relative_error"), (value / steps for value in sums), strict=True)
         )
-
-
-def _weighted(values: Sequence[float], sizes: Sequence[int]) -> float:
-    return sum(value * size for value, size in zip(values, sizes, strict=True)) / sum(sizes)

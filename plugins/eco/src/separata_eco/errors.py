@@ -31,7 +31,3 @@ class SparseGradient(SeparataError, ValueError):
 
 class BadCheckpoint(SeparataError, ValueError):
     """A saved folder does not belong to this model."""
-
-
-class TextTooShort(SeparataError, ValueError):
-    """A text has fewer tokens than one batch needs."""

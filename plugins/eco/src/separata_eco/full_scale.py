@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from separata.claims import Evidence, Trial, at_least, at_most
+from separata.placement import Placement
 from separata_kit_llm import load, read_text, tiny
 
+from .claims import kept
 from .config import TrainConfig
 from .training import train
 
@@ -49,7 +49,7 @@ def finetune(trial: Trial) -> Evidence:
     text = read_text(trial.input("shakespeare"))
     losses = {}
     for name, kind in RUNS.items():
-        model, tokenizer = load(trial.input("smollm2"), device=_device())
+        model, tokenizer = load(trial.input("smollm2"), device=Placement().device())
         encoded: Any = tokenizer(text[:1_000_000], return_tensors="pt", verbose=False)
         config = TrainConfig(
             quant="int4",
@@ -72,10 +72,10 @@ def finetune(trial: Trial) -> Evidence:
 def _pretrained(trial: Trial) -> dict[str, dict[str, float]]:
     tokens = tiny.byte_tokens(read_text(trial.input("pretraining-text")))
 
-    def build(folder: Path) -> None:
+    def compute() -> dict[str, dict[str, float]]:
         found = {}
         for name, kind in RUNS.items():
-            model = tiny.llama(seed=trial.seed, hidden=768, layers=16, heads=12).to(_device())  # type: ignore[arg-type]
+            model = tiny.llama(seed=trial.seed, hidden=768, layers=16, heads=12).to(Placement().device())  # type: ignore[arg-type]
             torch.cuda.reset_peak_memory_stats()
             config = TrainConfig(
                 compensation=kind,  # type: ignore[arg-type]
@@ -88,15 +88,7 @@ def _pretrained(trial: Trial) -> dict[str, dict[str, float]]:
             )
             held_out = train(model, tokens, config, seed=trial.seed).held_out
             found[name] = {"held_out": held_out, "peak_bytes": float(torch.cuda.max_memory_allocated())}
-        (folder / "runs.json").write_text(json.dumps(found))
+        return found
 
-    runs: dict[str, dict[str, float]] = json.loads(
-        (trial.keep("pretrained", build) / "runs.json").read_text()
-    )
+    runs: dict[str, dict[str, float]] = kept(trial, "pretrained", compute)
     return runs
-
-
-def _device() -> torch.device:
-    from separata.placement import Placement
-
-    return Placement().device()

@@ -69,7 +69,7 @@ class ErrorCompensating(Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, group)
+                    self._update(parameter, parameter.grad, group)
         return loss
 
     @property
@@ -97,9 +97,9 @@ class ErrorCompensating(Optimizer):
         for device, draws in state_dict.get(GENERATORS, {}).items():
             self._generator(torch.device(device)).set_state(draws.cpu())
 
-    def _update(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        gradient, state = parameter.grad, self.state[parameter]
-        if gradient is None or gradient.is_sparse:
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        if gradient.is_sparse:
             raise SparseGradient(
                 f"a gradient of shape {tuple(parameter.shape)} is sparse",
                 "use dense gradients (sparse=False)",

@@ -6,7 +6,6 @@ import math
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from separata_mixfp4.formats import Rounding
 
@@ -68,18 +67,7 @@ def final_loss(
             NOISE
         )
         optimizer.step()
-    return _loss(weight.dequantize(), curvature, optimum)
-
-
-def floor(seed: int, runs: int = RUNS) -> float:
-    """The loss of the optima rounded to nearest: what no training on the grid of this scale is likely to beat."""
-    optimum = torch.randn(runs, DIMENSIONS, generator=torch.Generator().manual_seed(seed))
-    rounded = QuantizedParameter.from_dense(optimum, quantizer("fp8_e4m3", "row")).dequantize()
-    return _loss(rounded, torch.linspace(0.1, 1, DIMENSIONS), optimum)
-
-
-def _loss(weight: Tensor, curvature: Tensor, optimum: Tensor) -> float:
-    return float((curvature * (weight - optimum) ** 2).sum(-1).mean() / 2)
+    return float((curvature * (weight.dequantize() - optimum) ** 2).sum(-1).mean() / 2)
 
 
 def _cosine(progress: float) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from separata import artifacts
 
-from .conversion import _put, quantised
+from .conversion import put, quantised
 from .errors import BadCheckpoint
 from .optimizers import GENERATORS, ErrorCompensating
 from .parameter import QuantizedParameter
@@ -109,8 +109,7 @@ def load_checkpoint(model: nn.Module, optimizer: ErrorCompensating, folder: Path
         BadCheckpoint: If the folder is of another model.
     """
     artifact = artifacts.load(folder, slug=SLUG, kind="checkpoint")
-    found = {name: weight.quantizer.label for name, weight in quantised(model).items()}
-    if found != artifact.extra["quantisers"]:
+    if _quantisers(model) != artifact.extra["quantisers"]:
         raise BadCheckpoint(
             f"{folder} was trained with other quantised weights", "convert the model as it was in that run"
         )
@@ -156,7 +155,7 @@ def _fill(model: nn.Module, tensors: Mapping[str, Tensor], labels: Mapping[str, 
                 if key.startswith(f"{name}.")
             }
             made = QuantizedParameter(parts, weight.shape, quantizer(label), weight.dtype)
-            _put(module, attribute, nn.Parameter(made, weight.requires_grad))  # type: ignore[arg-type]
+            put(module, attribute, nn.Parameter(made, weight.requires_grad))  # type: ignore[arg-type]
     try:
         missing, unexpected = model.load_state_dict(dict(tensors), strict=False)
     except RuntimeError as error:

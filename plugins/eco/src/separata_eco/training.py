@@ -14,10 +14,10 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from separata_kit_llm import tiny, token_nll
+from separata_kit_llm.errors import TextTooShort
 
 from .config import TrainConfig
 from .conversion import convert_, quantised
-from .errors import TextTooShort
 from .optimizers import ECOAdamW, ErrorCompensating
 from .storage import load_checkpoint, save_checkpoint
 
@@ -64,8 +64,14 @@ def train(
         out: Folder for checkpoints, under ``checkpoint``; none if not given.
         resume: Go on from the checkpoint in ``out``, if there is one: bit for bit as if nothing had happened.
 
+    Returns:
+        Losses, rates and the optimizer; the model is in evaluation mode.
+
     Raises:
-        TextTooShort: If the text, or its held-out part, has no window.
+        separata_kit_llm.errors.TextTooShort: If the text, or its held-out part, has no window.
+        NothingToQuantise: If the model has no linear layer.
+        ShapeMismatch: If the groups don't divide a row.
+        BadCheckpoint: If the checkpoint is of another model.
     """
     config = config or TrainConfig()
     prepare(model, config)
