@@ -10,7 +10,7 @@ import torch
 
 from separata.claims import Trial
 from separata.registry import Registry, load_object
-from separata_modex import _plugin, benchmarks, claims
+from separata_modex import _plugin, benchmarks, claims, peers
 
 TRIAL = Trial("modex", Registry(()))
 
@@ -29,6 +29,15 @@ def test_the_first_race_computes_the_same_on_both_sides(benchmark: Any) -> None:
     for ours, theirs in zip(first.ours(), first.peer(), strict=True):
         assert ours.shape == (benchmarks.ROWS, 10)
         torch.testing.assert_close(ours, theirs)
+
+
+def test_an_ensemble_is_scored_by_its_entropy_too() -> None:
+    ensemble, single = peers.DeepEnsemble(peers.SoftmaxClassifier()), peers.SoftmaxClassifier()
+    assert claims._uncertainties("five", ensemble) == {
+        "five": ensemble.uncertainty,
+        "five, entropy": ensemble.entropy,
+    }
+    assert claims._uncertainties("one", single) == {"one": single.uncertainty}
 
 
 def test_the_long_tail_thins_to_a_twentieth() -> None:

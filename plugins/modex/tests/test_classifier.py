@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.utils.estimator_checks import check_estimator
 from typer.testing import CliRunner
@@ -45,6 +46,22 @@ def test_peers_learn_too(peer: Any) -> None:
     peer.fit(X, y)
     assert (peer.predict(X) == y).mean() > 0.9
     assert peer.uncertainty(X).shape == (len(X),)
+
+
+def test_an_ensembles_entropy_is_its_members_own_and_their_disagreement() -> None:
+    X, y = load_wine(return_X_y=True)
+    ensemble = peers.DeepEnsemble(peers.SoftmaxClassifier((8,), epochs=2), 3).fit(X, y)
+    own = np.mean([member.uncertainty(X) for member in ensemble.members_], axis=0)
+    np.testing.assert_allclose(ensemble.entropy(X), own + ensemble.uncertainty(X))
+    assert (ensemble.uncertainty(X) > 0).all()
+
+
+def test_loading_leaves_the_global_generator(tmp_path: Path) -> None:
+    X, y = load_wine(return_X_y=True)
+    MoDEXClassifier((8,), epochs=1).fit(X, y).save(tmp_path)
+    before = torch.get_rng_state()
+    MoDEXClassifier.load(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_settings_and_labels_are_checked() -> None:

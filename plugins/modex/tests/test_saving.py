@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from separata.errors import SeparataError
+from separata.errors import PackageMissing, SeparataError
 from separata_modex import MoDEXClassifier, errors, load_network, modex_loss, modexify, save_network
 
 transformers = pytest.importorskip("transformers")
@@ -82,6 +83,15 @@ def test_a_torch_module_comes_back_in_the_same_architecture(tmp_path: Path) -> N
         load_network(tmp_path)
     with pytest.raises(errors.InvalidSetting, match="does not fit"):
         load_network(tmp_path, build(9))
+
+
+def test_without_transformers_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_network(modexify(text_classifier("bert")), tmp_path)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(PackageMissing, match=r"separata-modex\[llm\]"):
+        load_network(tmp_path)
 
 
 def test_a_saved_estimator_is_no_network(tmp_path: Path) -> None:

@@ -149,10 +149,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tensors = state.get("_network")
         super().__setstate__(state)
         if tensors is not None:
-            with torch.random.fork_rng(devices=[]):
-                self._network = self._build(self.n_features_in_, len(self.classes_))
-            self._network.load_state_dict(tensors)
-            self._network.eval()
+            self._restore(tensors)
+
+    def _restore(self, tensors: dict[str, Tensor]) -> None:
+        # Building draws first weights, which the tensors replace, from the global generator.
+        with torch.random.fork_rng(devices=[]):
+            self._network = self._build(self.n_features_in_, len(self.classes_))
+        self._network.load_state_dict(tensors)
+        self._network.eval()
 
     def _standardised(self, X: NDArray[Any]) -> Tensor:
         return torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
@@ -252,9 +256,7 @@ class MoDEXClassifier(NetworkClassifier):
         made.n_features_in_ = len(made.mean_)
         if found.config["columns"] is not None:
             made.feature_names_in_ = np.array(found.config["columns"], dtype=object)
-        made._network = made._build(made.n_features_in_, len(made.classes_))
-        made._network.load_state_dict(tensors)
-        made._network.eval()
+        made._restore(tensors)
         return made
 
     def _build(self, inputs: int, classes: int) -> nn.Module:

@@ -54,7 +54,8 @@ class ExtendedFlexibleDirichlet(Distribution):
     @property
     def variance(self) -> Tensor:
         """Variance of each class probability, ``(..., K)``."""
-        return self.moments.between + self.moments.within
+        moments = self.moments
+        return moments.between + moments.within
 
     @property
     def covariance_matrix(self) -> Tensor:

@@ -33,12 +33,13 @@ def modex_loss(
         InvalidLabels: If the labels are no classes or soft labels.
         InvalidSetting: If ``kl_direction`` or ``kind`` is unknown.
     """
-    truth = one_hot(target, law.event_shape[0]).to(law.mean.dtype)
+    mean = law.mean
+    truth = one_hot(target, law.event_shape[0]).to(mean.dtype)
     if kind not in ("brier", "nll"):
         raise InvalidSetting(f"kind is {kind!r}", "give brier or nll")
     if kl_direction not in ("forward", "reverse"):
         raise InvalidSetting(f"kl_direction is {kl_direction!r}", "give forward or reverse")
-    fit = (law.mean - truth).square() if kind == "brier" else law.expected_nll() * truth
+    fit = (mean - truth).square() if kind == "brier" else law.expected_nll() * truth
     loss = fit.sum(-1) + (law.plausibility - truth).square().sum(-1)
     if advocacy_weight:
         rest = smoothing / (truth.shape[-1] - 1)

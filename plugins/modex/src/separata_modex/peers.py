@@ -24,8 +24,7 @@ class SoftmaxClassifier(NetworkClassifier):
 
     def uncertainty(self, X: Any) -> NDArray[Any]:
         """Entropy of the class probabilities, in nats."""
-        result: NDArray[Any] = torch.special.entr(torch.from_numpy(self.predict_proba(X))).sum(-1).numpy()
-        return result
+        return _entropy(self.predict_proba(X))
 
     def _build(self, inputs: int, classes: int) -> nn.Module:
         return nn.Sequential(self._backbone(inputs), linear(self._width(inputs), classes, self.spectral))
@@ -73,7 +72,9 @@ class FEDLClassifier(MoDEXClassifier):
 
 
 class DeepEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Softmax classifiers from several seeds; its uncertainty is their mutual information.
+    """Softmax classifiers from several seeds (Lakshminarayanan et al. 2017).
+
+    Its uncertainty is the members' mutual information; they took the entropy of the mean, which is ``entropy``.
 
     Args:
         member: What each member is a copy of.
@@ -105,7 +106,15 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def uncertainty(self, X: Any) -> NDArray[Any]:
         """Entropy of the mean less the mean entropy, in nats."""
-        each = torch.from_numpy(np.stack([member.predict_proba(X) for member in self.members_]))
-        entropies = torch.special.entr(each).sum(-1).mean(0)
-        result: NDArray[Any] = (torch.special.entr(each.mean(0)).sum(-1) - entropies).numpy()
+        each = np.stack([member.predict_proba(X) for member in self.members_])
+        result: NDArray[Any] = _entropy(each.mean(0)) - _entropy(each).mean(0)
         return result
+
+    def entropy(self, X: Any) -> NDArray[Any]:
+        """Entropy of the mean, in nats."""
+        return _entropy(self.predict_proba(X))
+
+
+def _entropy(probabilities: NDArray[Any]) -> NDArray[Any]:
+    result: NDArray[Any] = torch.special.entr(torch.from_numpy(probabilities)).sum(-1).numpy()
+    return result

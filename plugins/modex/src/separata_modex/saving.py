@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from separata import artifacts
+from separata.errors import PackageMissing
 
 from .errors import InvalidSetting
 from .head import MoDEXNetwork, modexify
@@ -36,6 +37,7 @@ def load_network(folder: Path | str, model: nn.Module | None = None, *, device: 
     Raises:
         ArtifactError: If the folder holds no such network.
         InvalidSetting: If there is no model, or one of another shape.
+        PackageMissing: If the folder holds a transformers model and transformers is not installed.
     """
     found = artifacts.load(folder, slug="modex", kind="network")
     if model is None:
@@ -72,9 +74,7 @@ def _transformers_model(config: dict[str, Any] | None, folder: Path | str) -> nn
     try:
         from transformers import AutoConfig, AutoModelForSequenceClassification
     except ImportError as error:
-        raise InvalidSetting(
-            f"{folder} holds a transformers model", "python -m pip install separata-modex[llm]"
-        ) from error
+        raise PackageMissing.extra("transformers", "separata-modex[llm]") from error
     settings = dict(config)
     built: nn.Module = AutoModelForSequenceClassification.from_config(  # type: ignore[no-untyped-call]
         AutoConfig.for_model(settings.pop("model_type"), **settings)
