@@ -132,6 +132,7 @@ def deep(trial: Trial) -> Evidence:
 
 def _random_process(trial: Trial) -> list[dict[str, Any]]:
     """Both schedules on the random process at three budgets, once for each source and seed."""
+
     def build(folder: Path) -> None:
         scores = compare(random_process(trial.seed), GAMMA, BUDGETS, counts=COUNTS, seeds=_seeds(trial))
         (folder / "scores.json").write_text(json.dumps([attrs.asdict(score) for score in scores]))
