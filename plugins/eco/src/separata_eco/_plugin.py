@@ -99,6 +99,7 @@ def separata_claims() -> Iterable[Claim]:
         says="Its held-out loss is at most that of torchao's int8 weights with stochastic rounding.",
         paper="Better than rounding alone; torchao is not in the paper.",
         proof="separata_eco.claims:beats_int8",
+        scales=("full",),
     )
     yield Claim(
         "memory",

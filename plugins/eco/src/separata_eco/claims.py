@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
-import gc
-import json
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from importlib.util import find_spec
 from statistics import fmean
 from typing import Any
 
 import attrs
-import torch
-from torch import Tensor
-from torch.optim import AdamW, Optimizer
 
 from separata.claims import Evidence, Race, Trial, at_least, at_most, close_to, growth, race
 from separata_kit_llm import read_text, tiny
 
-from . import peers, quadratic
+from . import peers
 from .benchmarks import SIZES, adamw_step, eco_step
 from .config import TrainConfig
-from .conversion import quantised
-from .memory import memory_report
-from .training import make_optimizer, prepare, run, train
-
-TEXT = "python-topics"
-RATES = (0.3, 0.1, 0.03, 0.01)
-SEEDS = 3
-CONFIG = TrainConfig()
-MODEL: dict[str, Any] = {"hidden": 64, "layers": 2, "heads": 4}
-
-QUADRATIC = {
-    "master, to nearest": ("master", "nearest_even"),
-    "master, stochastic": ("master", "stochastic"),
-    "rounding alone, to nearest": ("none", "nearest_even"),
-    "rounding alone, stochastic": ("none", "stochastic"),
-    "ECO, to nearest": ("eco", "nearest_even"),
-    "ECO, stochastic": ("eco", "stochastic"),
-}
-LANGUAGE: dict[str, dict[str, Any]] = {
-    "master, to nearest": {"compensation": "master", "rounding": "rtn"},
-    "rounding alone, to nearest": {"compensation": "none", "rounding": "rtn"},
-    "rounding alone, stochastic": {"compensation": "none"},
-    "ECO, to nearest": {"rounding": "rtn"},
-    "ECO, stochastic": {},
-    "ECO, stochastic, momentum in bfloat16": {"momentum_dtype": "bfloat16"},
-}
-ECO, MASTER, ALONE = "ECO, stochastic", "master, to nearest", "rounding alone, stochastic"
-INT8, EIGHT_BIT = "torchao int8 weights, stochastic", "torchao AdamW8bit, bfloat16 weights, stochastic"
+from .experiments import (
+    ALONE,
+    CONFIG,
+    ECO,
+    EIGHT_BIT,
+    INT8,
+    MASTER,
+    RATES,
+    TEXT,
+    eco_optimizer,
+    language_losses,
+    master_optimizer,
+    quadratic_losses,
+    static_bytes,
+    torchao_losses,
+    trained_weights,
+)
 
 
 def exact_is_master(trial: Trial) -> Evidence:
@@ -56,7 +39,7 @@ def exact_is_master(trial: Trial) -> Evidence:
     for quant, granularity in (("fp8_e4m3", "row"), ("fp8_e4m3", "tensor"), ("int4", "32"), ("mixfp4", "")):
         for rounding in ("sr", "rtn"):
             found = {
-                kind: _weights(trial, quant, granularity, rounding, kind)
+                kind: trained_weights(trial, quant, granularity, rounding, kind)
                 for kind in ("exact", "eco", "master")
             }
             rows.append(
@@ -78,7 +61,7 @@ def exact_is_master(trial: Trial) -> Evidence:
 
 def naive_grows(trial: Trial) -> Evidence:
     """Loss of rounding alone, to nearest, over that at ten times the learning rate: the least of four ratios."""
-    sweep = _quadratic(trial)
+    sweep = quadratic_losses(trial)
     ratios = {
         f"{start}, {RATES[i + 2]} over {RATES[i]}": losses[i + 2] / losses[i]
         for start, losses in (
@@ -99,7 +82,7 @@ def naive_grows(trial: Trial) -> Evidence:
 
 def near_master(trial: Trial) -> Evidence:
     """Loss of ECO over that of master weights, both rounded stochastically: the largest of four learning rates."""
-    sweep = _quadratic(trial)
+    sweep = quadratic_losses(trial)
     return Evidence(
         _worst(sweep, ECO, "master, stochastic"),
         at_most(1.3),
@@ -111,7 +94,7 @@ def near_master(trial: Trial) -> Evidence:
 
 def beats_rounding_alone(trial: Trial) -> Evidence:
     """Loss of ECO over that of rounding alone, both stochastic: the largest of four learning rates."""
-    sweep = _quadratic(trial)
+    sweep = quadratic_losses(trial)
     return Evidence(
         _worst(sweep, ECO, ALONE),
         at_most(0.5),
@@ -126,7 +109,7 @@ def gap_share(trial: Trial) -> Evidence:
 
     The difference, because a share of a gap that is zero or negative would say nothing.
     """
-    losses = _language(trial, (MASTER, ALONE, ECO))
+    losses = language_losses(trial, (MASTER, ALONE, ECO))
     gaps = _gaps(losses)
     return Evidence(
         gaps[ECO] - gaps[ALONE] / 4,
@@ -139,7 +122,7 @@ def gap_share(trial: Trial) -> Evidence:
 
 def gap_nats(trial: Trial) -> Evidence:
     """Held-out loss behind master weights', as the mean over seeds."""
-    losses = _language(trial)
+    losses = language_losses(trial)
     gaps = _gaps(losses)
     return Evidence(
         gaps[ECO],
@@ -152,7 +135,7 @@ def gap_nats(trial: Trial) -> Evidence:
 
 def beats_int8(trial: Trial) -> Evidence:
     """Held-out loss of ECO on FP8 less that of torchao's int8 weights, as the mean over seeds."""
-    losses = {**_language(trial, (MASTER, ECO)), **_torchao(trial)}
+    losses = {**language_losses(trial, (MASTER, ECO)), **torchao_losses(trial)}
     rows = _rows(losses)
     means = {row["run"]: row["held out"] for row in rows}
     return Evidence(
@@ -171,16 +154,23 @@ def beats_int8(trial: Trial) -> Evidence:
 def memory(_: Trial) -> Evidence:
     """Bytes of all tensors behind quantised weights after a step, over those of master weights in mixed precision."""
     tokens = tiny.byte_tokens(read_text(TEXT))[:4000]
+    ways = [
+        ("ECO FP8, momentum bfloat16", TrainConfig(momentum_dtype="bfloat16"), eco_optimizer),
+        ("ECO FP8, momentum float32", CONFIG, eco_optimizer),
+        ("ECO INT4, momentum bfloat16", TrainConfig(quant="int4", momentum_dtype="bfloat16"), eco_optimizer),
+        ("master float32, copy bfloat16", CONFIG, master_optimizer),
+    ]
+    note = (
+        "Weights of linear layers and their optimizer state. With both moments in float32 a parameter takes 9 of "
+        "14 bytes, 0.64, so that the bound needs the smaller momentum."
+    )
+    if find_spec("torchao"):
+        ways += [(INT8, CONFIG, peers.int8_weights), (EIGHT_BIT, CONFIG, peers.adamw_8bit)]
+    else:
+        note += " torchao, a peer, is not installed."
     held, rows = {}, []
-    for name, config, make in (
-        ("ECO FP8, momentum bfloat16", TrainConfig(momentum_dtype="bfloat16"), _eco),
-        ("ECO FP8, momentum float32", CONFIG, _eco),
-        ("ECO INT4, momentum bfloat16", TrainConfig(quant="int4", momentum_dtype="bfloat16"), _eco),
-        ("master float32, copy bfloat16", CONFIG, _master),
-        (INT8, CONFIG, peers.int8_weights),
-        (EIGHT_BIT, CONFIG, peers.adamw_8bit),
-    ):
-        row = _static_bytes(tokens, attrs.evolve(config, steps=1, batch=1, length=16), make)
+    for name, config, make in ways:
+        row = static_bytes(tokens, attrs.evolve(config, steps=1, batch=1, length=16), make)
         held[name] = row["total"] / row["parameters"]
         rows.append({"training": name, **row, "bytes a parameter": held[name]})
     reference = held["master float32, copy bfloat16"]
@@ -191,8 +181,7 @@ def memory(_: Trial) -> Evidence:
         "of the bytes of master weights",
         peers={name: held[name] / reference for name in others},
         table=rows,
-        note="Weights of linear layers and their optimizer state. With both moments in float32 a parameter takes 9 of "
-        "14 bytes, 0.64, so that the bound needs the smaller momentum.",
+        note=note,
     )
 
 
@@ -228,42 +217,6 @@ def linear_time(trial: Trial) -> Evidence:
     )
 
 
-def _weights(trial: Trial, quant: str, granularity: str, rounding: Any, compensation: Any) -> Tensor:
-    """All quantised weights after a short training in float64, as one vector."""
-    config = TrainConfig(
-        quant=quant,  # type: ignore[arg-type]
-        granularity=granularity,
-        rounding=rounding,
-        compensation=compensation,
-        steps=12,
-        batch=2,
-        length=32,
-        held_out=0.02,
-    )
-    # Rows of 96 and 256: all groups divide them.
-    model = tiny.llama(seed=trial.seed, hidden=96, layers=1, heads=4).double()
-    train(model, tiny.byte_tokens(read_text(TEXT))[:4000], config, seed=trial.seed)
-    return torch.cat([weight.dequantize().flatten() for weight in quantised(model).values()])
-
-
-def _quadratic(trial: Trial) -> dict[str, list[float]]:
-    """Final losses of every way at every learning rate."""
-
-    def compute() -> dict[str, list[float]]:
-        found = {
-            name: [quadratic.final_loss(rate, kind, rounding, seed=trial.seed) for rate in RATES]  # type: ignore[arg-type]
-            for name, (kind, rounding) in QUADRATIC.items()
-        }
-        found["rounding alone, to nearest, from random weights"] = [
-            quadratic.final_loss(rate, "none", "nearest_even", seed=trial.seed, start="normal")
-            for rate in RATES
-        ]
-        return found
-
-    found: dict[str, list[float]] = kept(trial, "quadratic", compute)
-    return found
-
-
 def _table(sweep: dict[str, list[float]]) -> list[dict[str, Any]]:
     return [
         {"run": name, **{f"lr {rate}": loss for rate, loss in zip(RATES, losses, strict=True)}}
@@ -273,59 +226,6 @@ def _table(sweep: dict[str, list[float]]) -> list[dict[str, Any]]:
 
 def _worst(sweep: dict[str, list[float]], ours: str, peer: str) -> float:
     return max(one / other for one, other in zip(sweep[ours], sweep[peer], strict=True))
-
-
-def _language(trial: Trial, names: Iterable[str] = tuple(LANGUAGE)) -> dict[str, list[float]]:
-    """Held-out losses of a tiny Llama by way and seed."""
-    tokens = tiny.byte_tokens(read_text(TEXT))
-    found: dict[str, list[float]] = {}
-    for name in names:
-        config = TrainConfig(**LANGUAGE[name])
-
-        def compute(config: TrainConfig = config) -> list[float]:
-            return [
-                train(tiny.llama(seed=seed, **MODEL), tokens, config, seed=seed).held_out
-                for seed in range(trial.seed, trial.seed + SEEDS)
-            ]
-
-        found[name] = kept(trial, "language", compute, {"way": name})
-    return found
-
-
-def _torchao(trial: Trial) -> dict[str, list[float]]:
-    """The same for torchao's ways."""
-    tokens = tiny.byte_tokens(read_text(TEXT))
-
-    def compute() -> dict[str, list[float]]:
-        losses: dict[str, list[float]] = {}
-        for name, make, seeds in ((INT8, peers.int8_weights, SEEDS), (EIGHT_BIT, peers.adamw_8bit, 1)):
-            losses[name] = []
-            for seed in range(trial.seed, trial.seed + seeds):
-                model = tiny.llama(seed=seed, **MODEL)
-                with peers.eager(seed):
-                    losses[name].append(run(model, make(model, CONFIG), tokens, CONFIG, seed=seed).held_out)
-        return losses
-
-    found: dict[str, list[float]] = kept(trial, "torchao", compute)
-    return found
-
-
-def kept(
-    trial: Trial, name: str, compute: Callable[[], Any], settings: Mapping[str, Any] | None = None
-) -> Any:
-    """Figures that take long, computed once and kept as JSON.
-
-    Args:
-        trial: The run they belong to.
-        name: What they are.
-        compute: Returns them as plain JSON values.
-        settings: Whatever else they depend on.
-    """
-
-    def build(folder: Path) -> None:
-        (folder / "figures.json").write_text(json.dumps(compute()))
-
-    return json.loads((trial.keep(name, build, settings=settings) / "figures.json").read_text())
 
 
 def _gaps(losses: dict[str, list[float]]) -> dict[str, float]:
@@ -342,30 +242,3 @@ def _rows(losses: dict[str, list[float]]) -> list[dict[str, Any]]:
         }
         for name, found in losses.items()
     ]
-
-
-def _eco(model: Any, config: TrainConfig) -> Optimizer:
-    prepare(model, config)
-    return make_optimizer(model, config, 0)
-
-
-def _master(model: Any, _: TrainConfig) -> Optimizer:
-    """AdamW on float32 weights, with the copy in bfloat16 that mixed precision multiplies with."""
-    optimizer: Any = AdamW(model.parameters())
-    optimizer.copy = [parameter.detach().bfloat16() for parameter in model.parameters()]
-    made: Optimizer = optimizer
-    return made
-
-
-def _static_bytes(
-    tokens: Tensor, config: TrainConfig, make: Callable[[Any, TrainConfig], Optimizer]
-) -> dict[str, Any]:
-    """Bytes after a step of a model that is nearly all linear layers; gradients are freed, as between steps."""
-    model: Any = tiny.llama(seed=0, hidden=384, layers=2, heads=4, length=64)
-    optimizer = make(model, config)
-    with peers.eager(0):
-        run(model, optimizer, tokens, config, seed=0)
-    optimizer.zero_grad(set_to_none=True)
-    gc.collect()
-    report = memory_report(model, optimizer)
-    return {**report, "parameters": sum(parameter.numel() for parameter in model.parameters())}

@@ -6,7 +6,7 @@ import csv
 import json as jsonlib
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import typer
@@ -15,6 +15,11 @@ from separata import verbs
 from separata.files import atomic_file
 
 from .config import TrainConfig
+
+if TYPE_CHECKING:
+    from .training import Trained
+
+LOSSES = "loss.csv"
 
 app = verbs.app("Train language models on quantised weights, without master weights.")
 
@@ -29,6 +34,7 @@ Data = Annotated[
     str, typer.Option("--data", help="A .txt, .md, .jsonl or .gz file, or python-topics or shakespeare.")
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ...")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it, .png or .pdf.")]
 
 
 @app.command()
@@ -45,7 +51,11 @@ def train(
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the model, dequantised, as a Hugging Face folder.")
     ] = None,
+    plot: Plot = None,
     device: Device = "cpu",
+    ddp: Annotated[
+        bool, typer.Option("--ddp", help="Share each batch with the other processes that torchrun started.")
+    ] = False,
     json: verbs.Json = False,
     seed: verbs.Seed = 0,
 ) -> None:
@@ -53,15 +63,20 @@ def train(
 
     Example: separata eco train --model tiny --data python-topics --quant fp8_e4m3 --rounding sr --steps 20 --out run
     """
-    from transformers.utils import logging
+    from separata import Placement
 
-    from .conversion import dequantize_
     from .memory import memory_report
-    from .storage import save_weights
     from .training import train as fit
 
+    placement = Placement(strategy="ddp", seed=seed) if ddp else None
     language_model, tokenizer, tokens = _loaded(model, data, device, seed)
-    found = fit(language_model, tokens, config.value, seed=seed, out=out, resume=resume)
+    found = fit(language_model, tokens, config.value, seed=seed, out=out, resume=resume, placement=placement)
+    first = placement is None or placement.accelerator().is_main_process
+    if placement is not None:
+        placement.accelerator().wait_for_everyone()
+        placement.accelerator().end_training()
+    if not first:
+        return
     report = memory_report(language_model, found.optimizer)
     summary = {
         "held_out_nats": found.held_out,
@@ -71,18 +86,16 @@ def train(
         "skipped": found.skipped,
         "bytes": report["total"] - report["gradients"],
     }
+    before = _earlier_losses(out, config.value.steps - len(found.losses))
+    rows = [*before, *_losses(found, config.value.steps - len(found.losses))]
     if out is not None:
-        save_weights(language_model, out / "weights", config={"model": model, "data": data})
-        begin = config.value.steps - len(found.losses)
-        _write_losses(out / "loss.csv", begin, found)
-        with atomic_file(out / "summary.json") as partial:
-            partial.write_text(jsonlib.dumps(summary, indent=2) + "\n", "utf-8")
+        _write_run(language_model, rows, summary, {"model": model, "data": data}, out)
+    if plot is not None:
+        from . import plots
+
+        plots.losses(rows, found.held_out, plot)
     if export is not None:
-        if not sys.stderr.isatty():
-            logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        dequantize_(language_model).save_pretrained(export)
-        if tokenizer is not None:
-            tokenizer.save_pretrained(export)
+        _export(language_model, tokenizer, export)
     verbs.show(summary, json=json, title=f"{model} on {config.value.quant}")
 
 
@@ -134,6 +147,7 @@ def drift(
     steps: Annotated[int, typer.Option("--steps", min=3, help="Steps to follow.")] = 8,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Windows a step.")] = 8,
     length: Annotated[int, typer.Option("--length", min=2, help="Tokens a window.")] = 64,
+    plot: Plot = None,
     device: Device = "cpu",
     json: verbs.Json = False,
     seed: verbs.Seed = 0,
@@ -158,6 +172,10 @@ def drift(
         rounding={"sr": "stochastic", "rtn": "nearest_even"}.get(rounding, rounding),
         seed=seed,
     ).fit([next(batches).to(device) for _ in range(steps)])
+    if plot is not None:
+        from . import plots
+
+        plots.drift(fitted.rows_, plot)
     verbs.show(fitted.rows_, json=json, title=f"Errors of successive steps, {steps} steps of {model}")
 
 
@@ -174,17 +192,43 @@ def _loaded(model: str, data: str, device: str, seed: int) -> tuple[Any, Any, An
     return language_model, tokenizer, encoded.input_ids[0]
 
 
-def _write_losses(path: Path, begin: int, found: Any) -> None:
-    """Write step, rate and loss; a resumed run adds its steps to those there."""
-    rows = [
+def _losses(found: Trained, begin: int) -> list[dict[str, Any]]:
+    return [
         {"step": step, "lr": lr, "loss": loss}
         for step, (lr, loss) in enumerate(zip(found.rates, found.losses, strict=True), begin)
     ]
-    before: list[dict[str, Any]] = []
-    if begin and path.is_file():
-        with path.open(newline="", encoding="utf-8") as file:
-            before = [row for row in csv.DictReader(file) if int(row["step"]) < begin]
-    with atomic_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+
+
+def _earlier_losses(out: Path | None, begin: int) -> list[dict[str, Any]]:
+    """What the run that is resumed wrote of its steps."""
+    if out is None or not begin or not (out / LOSSES).is_file():
+        return []
+    with (out / LOSSES).open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if int(row["step"]) < begin]
+
+
+def _write_run(
+    model: Any, rows: list[dict[str, Any]], summary: dict[str, Any], source: dict[str, str], out: Path
+) -> None:
+    from .storage import save_weights
+
+    save_weights(model, out / "weights", config=source)
+    with atomic_file(out / LOSSES) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, ["step", "lr", "loss"])
         writer.writeheader()
-        writer.writerows([*before, *rows])
+        writer.writerows(rows)
+    with atomic_file(out / "summary.json") as partial:
+        partial.write_text(jsonlib.dumps(summary, indent=2) + "\n", "utf-8")
+
+
+def _export(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write a folder that transformers loads."""
+    from transformers.utils import logging
+
+    from .conversion import dequantize_
+
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    dequantize_(model).save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)

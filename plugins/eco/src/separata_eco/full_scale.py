@@ -10,8 +10,8 @@ from separata.claims import Evidence, Trial, at_least, at_most
 from separata.placement import Placement
 from separata_kit_llm import load, read_text, tiny
 
-from .claims import kept
 from .config import TrainConfig
+from .experiments import kept
 from .training import train
 
 RUNS = {"ECO": "eco", "master weights": "master", "rounding alone": "none"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -13,13 +13,18 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
+from separata.placement import Placement
 from separata_kit_llm import tiny, token_nll
 from separata_kit_llm.errors import TextTooShort
 
 from .config import TrainConfig
 from .conversion import convert_, quantised
+from .errors import InvalidSetting
 from .optimizers import ECOAdamW, ErrorCompensating
 from .storage import load_checkpoint, save_checkpoint
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 CHECKPOINT = "checkpoint"
 
@@ -51,10 +56,14 @@ def train(
     seed: int = 0,
     out: Path | str | None = None,
     resume: bool = False,
+    placement: Placement | None = None,
 ) -> Trained:
     """Convert a model's linear layers and train it: warm-up from 0, then a cosine.
 
     Weights of linear layers, but the head's, are quantised; all else gets plain AdamW in the model's own dtype.
+
+    With a placement each process has the whole model and takes its share of every batch. Roundings are drawn alike
+    on all of them, so that they hold the same codes, and the losses are those of one process.
 
     Args:
         model: A causal decoder of transformers; it is changed in place.
@@ -63,6 +72,7 @@ def train(
         seed: Draws windows and roundings.
         out: Folder for checkpoints, under ``checkpoint``; none if not given.
         resume: Go on from the checkpoint in ``out``, if there is one: bit for bit as if nothing had happened.
+        placement: Where the work runs; on the model's device, in this process alone, if not given.
 
     Returns:
         Losses, rates and the optimizer; the model is in evaluation mode.
@@ -72,13 +82,20 @@ def train(
         NothingToQuantise: If the model has no linear layer.
         ShapeMismatch: If the groups don't divide a row.
         BadCheckpoint: If the checkpoint is of another model.
+        InvalidSetting: If the processes can't share a batch evenly.
+        separata.errors.PlacementError: If the placement can't be had.
     """
     config = config or TrainConfig()
+    accelerator = placement.accelerator() if placement else None
+    if accelerator is not None:
+        model.to(accelerator.device)
     prepare(model, config)
     optimizer = make_optimizer(model, config, seed)
     folder = None if out is None else Path(out) / CHECKPOINT
     begin = load_checkpoint(model, optimizer, folder) if resume and folder and folder.is_dir() else 0
-    return run(model, optimizer, tokens, config, seed=seed, begin=begin, folder=folder)
+    return run(
+        model, optimizer, tokens, config, seed=seed, begin=begin, folder=folder, accelerator=accelerator
+    )
 
 
 def prepare(model: nn.Module, config: TrainConfig) -> None:
@@ -119,6 +136,7 @@ def run(
     seed: int,
     begin: int = 0,
     folder: Path | None = None,
+    accelerator: Accelerator | None = None,
 ) -> Trained:
     """The loop, with any optimizer.
 
@@ -129,7 +147,8 @@ def run(
         config: Settings of the loop and its schedule.
         seed: Draws windows.
         begin: Steps that were taken already.
-        folder: Where checkpoints are written.
+        folder: Where checkpoints are written, by the first process.
+        accelerator: Of the processes that share each batch.
     """
     seen, unseen = tiny.held_out(tokens, config.held_out)
     if min(len(seen), len(unseen)) <= config.length:
@@ -142,16 +161,22 @@ def run(
     )
     for _ in range(begin * config.accumulate):
         next(batches)
+    share = _share(config, accelerator)
+    shares = (ids[share] for ids in batches)
+    shared = accelerator.prepare(model) if accelerator else model
     losses, rates = [], []
     model.train()
     for step in range(begin, config.steps):
         rates.append(_set_rate(optimizer, rate(step, config)))
-        losses.append(_step(model, optimizer, batches, config))
-        last = step + 1 == config.steps
+        loss = _step(shared, optimizer, shares, config)
+        losses.append(_mean(loss, accelerator))
+        due = config.checkpoint_every and (step + 1) % config.checkpoint_every == 0
+        first = accelerator is None or accelerator.is_main_process
         if (
-            isinstance(optimizer, ErrorCompensating)
-            and folder is not None
-            and (last or (config.checkpoint_every and (step + 1) % config.checkpoint_every == 0))
+            folder
+            and first
+            and isinstance(optimizer, ErrorCompensating)
+            and (due or step + 1 == config.steps)
         ):
             settings = {**attrs.asdict(config), "seed": seed}
             save_checkpoint(model, optimizer, folder, step=step + 1, config=settings)
@@ -183,17 +208,36 @@ def score(model: Any, tokens: Tensor, config: TrainConfig, batch: int = 64) -> f
     return total / (count * (config.length - 1))
 
 
-def _step(model: Any, optimizer: Optimizer, batches: Iterable[Tensor], config: TrainConfig) -> float:
+def _share(config: TrainConfig, accelerator: Accelerator | None) -> slice:
+    """The windows of each batch that are this process's."""
+    if accelerator is None:
+        return slice(None)
+    if config.batch % accelerator.num_processes:
+        raise InvalidSetting(
+            f"{accelerator.num_processes} processes share batches of {config.batch} windows",
+            "give a --batch that they divide",
+        )
+    return slice(accelerator.process_index, None, accelerator.num_processes)
+
+
+def _step(model: Any, optimizer: Optimizer, batches: Iterable[Tensor], config: TrainConfig) -> Tensor:
+    """Take one step; the loss of this process's windows."""
     optimizer.zero_grad(set_to_none=True)
-    total = 0.0
+    total = torch.zeros(())
     for _, ids in zip(range(config.accumulate), batches, strict=False):
-        ids = ids.to(model.device)
-        loss = model(ids, labels=ids).loss
-        (loss / config.accumulate).backward()
-        total += float(loss.detach()) / config.accumulate
+        ids = ids.to(next(model.parameters()).device)
+        loss = model(ids, labels=ids).loss / config.accumulate
+        loss.backward()
+        total = total.to(loss.device) + loss.detach()
     clip_grad_norm_(model.parameters(), config.clip)
     optimizer.step()
     return total
+
+
+def _mean(loss: Tensor, accelerator: Accelerator | None) -> float:
+    if accelerator is not None:
+        loss = accelerator.reduce(loss, "mean")
+    return float(loss)
 
 
 def _set_rate(optimizer: Optimizer, value: float) -> float:
