@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -23,6 +24,7 @@ from workspace import ROOT, changed, parts, project, settled
 
 from separata.testing.probe import closure
 
+WORKERS = 2
 TEST_TOOLS = ("pytest", "hypothesis", "hatchling")
 
 
@@ -79,9 +81,10 @@ def link(dist: Distribution, site: Path) -> None:
             target.symlink_to(source)
 
 
-def try_plugin(slug: str) -> int:
-    """Check a plugin and run its tests in an environment of its own; the exit code of what failed."""
+def try_plugin(slug: str) -> tuple[int, str]:
+    """Check a plugin and run its tests in an environment of its own; the exit code of what failed, and all output."""
     others = [part for part in parts(["plugins"]) if part.name != slug]
+    printed = f"== {slug}\n"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         needed = closure([f"separata-{slug}"])
@@ -89,12 +92,21 @@ def try_plugin(slug: str) -> int:
         wheels = [build_wheel(part, folder) for part in [*parts(["core", "cli", f"plugins/{slug}"]), *chosen]]
         python = overlay(folder / "env", wheels, [f"separata-{slug}[test]", "separata-cli", *TEST_TOOLS])
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        commands = ["-m", "separata_cli", "check", slug], ["-m", "pytest", "-q", f"plugins/{slug}/tests"]
-        for command in commands:
-            done = subprocess.run([str(python), *command], cwd=ROOT, env=environment, check=False)
+        environment["OMP_NUM_THREADS"] = "1"
+        for words in (["-m", "separata_cli", "check", slug], ["-m", "pytest", "-q", f"plugins/{slug}/tests"]):
+            done = subprocess.run(
+                [str(python), *words],
+                cwd=ROOT,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            printed += done.stdout
             if done.returncode:
-                return done.returncode
-    return 0
+                return done.returncode, printed
+    return 0, printed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,8 +121,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.slugs += changed(given.changed)
     elif not given.slugs:
         given.slugs = settled()
-    codes = [try_plugin(slug) for slug in given.slugs]
-    return next((code for code in codes if code), 0)
+    worst = 0
+    # Processes, because a backend builds in the current folder.
+    with ProcessPoolExecutor(WORKERS) as pool:
+        for code, printed in pool.map(try_plugin, given.slugs):
+            print(printed, flush=True)
+            worst = worst or code
+    return worst
 
 
 if __name__ == "__main__":
