@@ -12,12 +12,18 @@ from .moments import efd_covariance as efd_covariance
 from .moments import efd_moments as efd_moments
 from .saving import load_network as load_network
 from .saving import save_network as save_network
+from .texts import MoDEXTextClassifier as MoDEXTextClassifier
+from .tuning import MoDEXTrainer as MoDEXTrainer
+from .tuning import TuneConfig as TuneConfig
 
 __all__ = [
     "ExtendedFlexibleDirichlet",
     "MoDEXClassifier",
     "MoDEXHead",
     "MoDEXNetwork",
+    "MoDEXTextClassifier",
+    "MoDEXTrainer",
+    "TuneConfig",
     "calibration",
     "efd_covariance",
     "efd_moments",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,13 +16,14 @@ from torch import Tensor, nn
 
 from separata import artifacts
 
-from .errors import AbsentClass, InvalidLabels, InvalidSetting
+from .errors import InvalidSetting
 from .head import Evidence, MoDEXHead, MoDEXNetwork, linear
 from .loss import modex_loss
 from .training import train
+from .verdicts import Courtroom, Labelled
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NetworkClassifier(Labelled, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What the method and its peers share: a perceptron on standardised columns.
 
     Args:
@@ -80,16 +79,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
-        self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
-        if len(self.classes_) < 2:
-            raise InvalidLabels(
-                f"y holds one class, {self.classes_[0]!r}", "give rows of two classes or more"
-            )
-        codes = self.codes(y)
-        absent = np.setdiff1d(self.classes_, y)
-        if len(absent):
-            names = ", ".join(map(str, absent))
-            warnings.warn(f"no training row has class {names}; give rows of it", AbsentClass, stacklevel=2)
+        codes = self._learn_classes(y)
         self.mean_ = X.mean(0, dtype=np.float64)
         deviation = X.std(0, dtype=np.float64)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
@@ -111,32 +101,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 generator=torch.Generator().manual_seed(seed),
             )
         return self
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Expected class probabilities, ``(N, K)``."""
-        return self._probabilities(self._output(X)).double().numpy()
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each row."""
-        found = self.predict_proba(X).argmax(1)
-        chosen: NDArray[Any] = self.classes_[found]
-        return chosen
-
-    def codes(self, y: Any) -> NDArray[Any]:
-        """Positions of labels among the classes.
-
-        Raises:
-            InvalidLabels: If a label was not in training.
-        """
-        check_is_fitted(self)
-        unseen = np.setdiff1d(np.unique(y), self.classes_)
-        if len(unseen):
-            raise InvalidLabels(
-                f"classes not seen in training: {', '.join(map(str, unseen))}",
-                f"known are {', '.join(map(str, self.classes_))}; score others as out of distribution",
-            )
-        found: NDArray[Any] = np.searchsorted(self.classes_, y)
-        return found
 
     def __getstate__(self) -> dict[str, Any]:
         # Spectrally normalised layers can't be pickled; their tensors can.
@@ -182,53 +146,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _loss(self, output: Any, labels: Tensor, epoch: int) -> Tensor:
         raise NotImplementedError
 
-    def _probabilities(self, output: Any) -> Tensor:
-        raise NotImplementedError
 
-
-class MoDEXClassifier(NetworkClassifier):
+class MoDEXClassifier(Courtroom, NetworkClassifier):
     """A classifier that says how sure it is, and why: too little evidence, or advocates who disagree.
 
     Parameters are those of ``NetworkClassifier``; widths of the perceptron first.
     """
 
     _tied = False
-
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
-        """How unsure each row's answer is, and who spoke for which class.
-
-        Returns:
-            Columns ``aleatoric`` (entropy of the mean, nats), ``epistemic`` (sum of variances) with its parts
-            ``inter`` and ``intra``, ``mi`` (nats), ``advocate`` and its ``plausibility``.
-        """
-        law = self.evidence(X).law
-        moments = law.moments
-        inter, intra = moments.between.sum(-1), moments.within.sum(-1)
-        weight, advocate = law.plausibility.max(-1)
-        return pd.DataFrame(
-            {
-                "aleatoric": torch.special.entr(moments.mean).sum(-1),
-                "epistemic": inter + intra,
-                "inter": inter,
-                "intra": intra,
-                "mi": law.mutual_information,
-                "advocate": self.classes_[advocate.numpy()],
-                "plausibility": weight,
-            }
-        )
-
-    def uncertainty(self, X: Any) -> NDArray[Any]:
-        """Epistemic uncertainty of each row: high where it should not be trusted."""
-        result: NDArray[Any] = self.predict_uncertainty(X)["epistemic"].to_numpy()
-        return result
-
-    def evidence(self, X: Any) -> Evidence:
-        """What the heads say of each row, in float64."""
-        found: Evidence = self._output(X)
-        weights = found.plausibility.double()
-        return Evidence(
-            found.concentration.double(), found.advocacy.double(), weights / weights.sum(-1, keepdim=True)
-        )
 
     def save(self, folder: Path | str) -> None:
         """Write the trained classifier into a folder, as safetensors and JSON."""
@@ -265,7 +190,3 @@ class MoDEXClassifier(NetworkClassifier):
 
     def _loss(self, output: Evidence, labels: Tensor, epoch: int) -> Tensor:
         return modex_loss(output.law, labels)
-
-    def _probabilities(self, output: Evidence) -> Tensor:
-        mean = output.law.mean.double()
-        return mean / mean.sum(-1, keepdim=True)

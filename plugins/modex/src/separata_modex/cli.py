@@ -1,4 +1,4 @@
-"""The words of ``separata modex``: fit, predict, explain, ood."""
+"""The words of ``separata modex``: fit, wrap, predict, explain, ood."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .classifier import MoDEXClassifier
+    from .texts import MoDEXTextClassifier
 
-app = verbs.app("Classify rows of tables, and say how sure each answer is and why.")
+    Fitted = MoDEXClassifier | MoDEXTextClassifier
 
-Model = Annotated[Path, typer.Argument(help="Folder that fit wrote.")]
-Table = Annotated[Path, typer.Argument(help="CSV with a header; all columns but the target are numbers.")]
+app = verbs.app("Classify rows of tables and texts, and say how sure each answer is and why.")
+
+Model = Annotated[Path, typer.Argument(help="Folder that fit or wrap wrote.")]
+Table = Annotated[Path, typer.Argument(help="CSV with a header.")]
+Text = Annotated[str, typer.Option(help="Column with the texts, for what wrap wrote.")]
 Target = Annotated[str, typer.Option(help="Column with the class.")]
 
 
@@ -31,7 +35,7 @@ def fit(
     seed: verbs.Seed = 0,
     json: verbs.Json = False,
 ) -> None:
-    """Train a classifier on a table.
+    """Train a classifier on a table, all of whose columns but the target are numbers.
 
     Example: separata modex fit train.csv --target label --out model
     """
@@ -45,10 +49,63 @@ def fit(
 
 
 @app.command()
+def wrap(
+    model: Annotated[str, typer.Argument(help="Hugging Face folder or hub id, as safetensors.")],
+    table: Table,
+    *,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="Folder for the trained classifier.")],
+    text: Text = "text",
+    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 300,
+    batch: Annotated[int, typer.Option(min=1, help="Texts a step.")] = 16,
+    head_rate: Annotated[float, typer.Option(help="Learning rate of the new heads.")] = 5e-4,
+    backbone_rate: Annotated[
+        float, typer.Option(help="Of the model below them; 0 leaves it as it is.")
+    ] = 2e-5,
+    length: Annotated[int, typer.Option(min=2, help="Most tokens of a text.")] = 128,
+    ddp: Annotated[
+        bool, typer.Option("--ddp", help="Share each batch with the other processes that torchrun started.")
+    ] = False,
+    seed: verbs.Seed = 0,
+    json: verbs.Json = False,
+) -> None:
+    """Give a pretrained text model the three heads, and fine-tune it on a table of texts.
+
+    Example: separata modex wrap my-bert train.csv --text text --target intent --out intents
+    """
+    from separata import Placement
+
+    from .texts import MoDEXTextClassifier
+    from .tuning import TuneConfig
+
+    placement = Placement(strategy="ddp", seed=seed) if ddp else None
+    config = TuneConfig(steps=steps, batch=batch, head_rate=head_rate, backbone_rate=backbone_rate)
+    rows = _read(table)
+    texts, labels = _column(rows, text, table), _column(rows, target, table)
+    found = MoDEXTextClassifier(model, config=config, length=length, random_state=seed)
+    found.fit(texts.astype(str).tolist(), labels.to_numpy(), placement=placement)
+    first = placement is None or placement.accelerator().is_main_process
+    if first:
+        found.save(out)
+        shown = {
+            "texts": len(rows),
+            "classes": len(found.classes_),
+            "best step": found.tuned_.best_step,
+            "held-out loss": found.tuned_.held_out,
+            "folder": str(out),
+        }
+        verbs.show(shown, json=json)
+    if placement is not None:
+        placement.accelerator().wait_for_everyone()
+        placement.accelerator().end_training()
+
+
+@app.command()
 def predict(
     model: Model,
     table: Table,
     *,
+    text: Text = "text",
     out: Annotated[Path | None, typer.Option(help="Write the answers to this CSV.")] = None,
     json: verbs.Json = False,
 ) -> None:
@@ -59,7 +116,7 @@ def predict(
     from separata.files import atomic_file
 
     found, rows = _load(model), _read(table)
-    X = _features(found, rows, table)
+    X = _features(found, rows, table, text)
     answers = found.predict_uncertainty(X)
     answers.insert(0, "class", found.predict(X))
     if out:
@@ -76,6 +133,7 @@ def explain(
     table: Table,
     *,
     row: Annotated[int, typer.Option(min=0, help="Number of the row, from 0.")] = 0,
+    text: Text = "text",
     json: verbs.Json = False,
 ) -> None:
     """Show the courtroom of one row: evidence, each class's advocate, and the verdict.
@@ -87,7 +145,7 @@ def explain(
     found, rows = _load(model), _read(table)
     if row >= len(rows):
         raise UnreadableTable(f"{table} has {len(rows)} rows, and no row {row}", "count from 0")
-    X = _features(found, rows.iloc[[row]], table)
+    X = _features(found, rows.iloc[[row]], table, text)
     said = found.evidence(X)
     columns = {
         "evidence": said.concentration,
@@ -111,6 +169,7 @@ def ood(
     known: Annotated[Path, typer.Option("--id", help="CSV of known kind.")],
     strange: Annotated[Path, typer.Option("--ood", help="CSV of another kind.")],
     target: Annotated[str | None, typer.Option(help="Class column of --id; gives calibration too.")] = None,
+    text: Text = "text",
     plot: Annotated[Path | None, typer.Option(help="Write a figure here, .png, .pdf or .svg.")] = None,
     json: verbs.Json = False,
 ) -> None:
@@ -121,12 +180,12 @@ def ood(
     from .metrics import calibration, separation
 
     found, table = _load(model), _read(known)
-    X, others = _features(found, table, known), _features(found, _read(strange), strange)
+    X = _features(found, table, known, text)
+    others = _features(found, _read(strange), strange, text)
     frames = found.predict_uncertainty(X), found.predict_uncertainty(others)
     shown = separation(frames[0]["epistemic"], frames[1]["epistemic"])
     if target:
-        _, y = _split(table, target, known)
-        shown |= calibration(found.predict_proba(X), found.codes(y))
+        shown |= calibration(found.predict_proba(X), found.codes(_column(table, target, known).to_numpy()))
     if plot:
         from .plots import save
 
@@ -135,9 +194,14 @@ def ood(
     verbs.show(shown, json=json)
 
 
-def _load(folder: Path) -> MoDEXClassifier:
+def _load(folder: Path) -> Fitted:
+    """What fit or wrap wrote."""
     from .classifier import MoDEXClassifier
 
+    if (folder / "tokenizer").is_dir():
+        from .texts import MoDEXTextClassifier
+
+        return MoDEXTextClassifier.load(folder)
     return MoDEXClassifier.load(folder)
 
 
@@ -153,18 +217,24 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _split(table: pd.DataFrame, target: str, path: Path) -> tuple[Any, Any]:
+    labels = _column(table, target, path).to_numpy()
+    return table.drop(columns=target), labels
+
+
+def _column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
     from .errors import UnreadableTable
 
-    if target not in table:
-        raise UnreadableTable(
-            f"{path} has no column {target}", f"it has {', '.join(map(str, table.columns))}"
-        )
-    return table.drop(columns=target), table[target].to_numpy()
+    if name not in table:
+        raise UnreadableTable(f"{path} has no column {name}", f"it has {', '.join(map(str, table.columns))}")
+    return table[name]
 
 
-def _features(model: MoDEXClassifier, table: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _features(model: Fitted, table: pd.DataFrame, path: Path, text: str) -> Any:
+    from .classifier import MoDEXClassifier
     from .errors import UnreadableTable
 
+    if not isinstance(model, MoDEXClassifier):
+        return _column(table, text, path).astype(str).tolist()
     # Without names it was trained on an array, and takes the columns as they come.
     names = list(getattr(model, "feature_names_in_", table.columns))
     missing = [name for name in names if name not in table]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Size, Tensor
 from torch.distributions import Categorical, Dirichlet, Distribution, constraints
@@ -41,7 +43,7 @@ class ExtendedFlexibleDirichlet(Distribution):
         shape = self.concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    @property
+    @cached_property
     def moments(self) -> Moments:
         """Mean, and variance between and within advocates."""
         return efd_moments(self.concentration, self.advocacy, self.plausibility)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,23 @@ from .errors import InvalidSetting
 from .head import MoDEXNetwork, modexify
 
 
-def save_network(network: MoDEXNetwork, folder: Path | str) -> None:
-    """Write what ``modexify`` made, with the configuration of a transformers model if it is one."""
+def save_network(
+    network: MoDEXNetwork, folder: Path | str, *, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Write what ``modexify`` made, with the configuration of a transformers model if it is one.
+
+    Args:
+        network: What is written.
+        folder: Written whole or not at all.
+        extra: Whatever belongs to it, as plain JSON values.
+    """
     config = {
         "hidden": network.head.hidden,
         "spectral": network.head.spectral,
         "transformers": _configuration(network.backbone),
     }
-    artifacts.save(folder, slug="modex", kind="network", tensors=network.state_dict(), config=config)
+    tensors = network.state_dict()
+    artifacts.save(folder, slug="modex", kind="network", tensors=tensors, config=config, extra=extra)
 
 
 def load_network(folder: Path | str, model: nn.Module | None = None, *, device: str = "cpu") -> MoDEXNetwork:
