@@ -103,8 +103,10 @@ def kill_while_training(path: str, steps: int, batch_size: int, folder: Path) ->
         batch_size: Samples a step.
         folder: It checkpoints in ``checkpoint`` below this folder.
     """
-    order = _order(path, steps, batch_size, folder)
-    with subprocess.Popen([sys.executable, "-m", "separata.testing.worker", order]) as process:
+    command = [sys.executable, "-m", "separata.testing.worker", _order(path, steps, batch_size, folder)]
+    # Threads decide in which order sums are taken, so that other bits come from another number of them.
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with subprocess.Popen(command, env=environment) as process:
         deadline = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < deadline:
             if any((folder / "checkpoint").glob("[!.]*")):
